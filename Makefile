@@ -1,0 +1,85 @@
+# Every command of the course. The first one to run makes .venv; the later ones find it ready.
+PYTHON ?= python3.13 python3.12 python3.11 python3 python
+LESSON ?=
+IN_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
+SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+# NumPy keeps to one core, as the lessons say; clusters draw no progress bars; plots stay inline;
+# compiled modules are kept.
+export OPENBLAS_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export IPP_NONINTERACTIVE = 1
+unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.PHONY: help course test setup lab render render-check test-lowest clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
+	  printf '  make %-13s %s\n' "$$target" "$$text"; done
+
+course: setup  ## run every lesson on this machine; pages in build/course/index.html
+	@$(IN_VENV) cnnlab.course run $(LESSON)
+
+test: setup  ## ruff, then the unit tests and every lesson under pytest
+	@$(IN_VENV) ruff check .
+	@$(IN_VENV) ruff format --check .
+	@$(IN_VENV) pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
+
+setup: .venv/installed  ## only make .venv and install into it
+	@:
+
+lab: setup  ## open JupyterLab at the first lesson
+	@$(IN_VENV) jupyterlab notebooks/00_start_here.ipynb
+
+render: setup  ## execute the committed lessons in place (LESSON=01 for one)
+	@$(IN_VENV) cnnlab.course render $(LESSON)
+
+render-check: setup  ## prove the committed lessons canonical, without running them
+	@$(IN_VENV) cnnlab.course check $(LESSON)
+
+test-lowest: build/venv-lowest/installed  ## the unit tests against the lowest versions allowed
+	@PATH="$(CURDIR)/build/venv-lowest/bin:$$PATH" build/venv-lowest/bin/python -m pytest tests
+
+clean:  ## remove .venv and build/
+	@rm -rf .venv build
+
+# $(call venv,FOLDER): a virtual environment with the first Python that fits, made only once.
+define venv
+	@if .venv/bin/python -c '$(SUPPORTED)' 2>/dev/null && [ "$(1)" != .venv ]; \
+	then candidates=.venv/bin/python; else candidates="$(PYTHON)"; fi; \
+	$(1)/bin/python -c 'import pip; $(SUPPORTED)' 2>/dev/null && exit 0; \
+	for python in $$candidates none; do \
+	  "$$python" -c '$(SUPPORTED)' 2>/dev/null && break; \
+	done; \
+	if [ "$$python" = none ]; then \
+	  echo "cnnlab needs Python 3.11, 3.12 or 3.13; tried: $(PYTHON)."; \
+	  echo "Here python3 is $$(python3 --version 2>&1). Install a newer one, or name one:"; \
+	  echo "  make setup PYTHON=/path/to/python3.12"; exit 1; fi; \
+	echo "[1/2] making $(1) with $$($$python --version)"; \
+	if "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+	  "$$python" -m venv --clear $(1); exit; fi; \
+	echo "      this Python comes without venv, fetching virtualenv instead"; \
+	"$$python" -m pip install --quiet --quiet --target build/virtualenv virtualenv \
+	&& PYTHONPATH=build/virtualenv "$$python" -m virtualenv --quiet --clear $(1) \
+	|| { echo "Could not make $(1): install venv (Debian, Ubuntu: apt install python3-venv)."; exit 1; }
+endef
+
+# Two -q hide warnings about the local pip configuration; errors are still shown. Only what the
+# course imports is compiled, by the first import, which is much quicker than all there is.
+INSTALL = -m pip install --quiet --quiet --disable-pip-version-check --no-input --no-compile \
+	--editable '.[dev]'
+
+.venv/installed: pyproject.toml
+	$(call venv,.venv)
+	@echo "[2/2] installing NumPy, Numba, JupyterLab, MPICH, … once: a minute or two"
+	@.venv/bin/python $(INSTALL)
+	@.venv/bin/python -c 'import matplotlib.pyplot, nbclient, nbconvert, numba, sklearn.datasets'
+	@touch $@
+
+build/venv-lowest/installed: pyproject.toml | setup
+	$(call venv,build/venv-lowest)
+	@.venv/bin/python -m cnnlab.course lowest > build/lowest.txt
+	@echo "[2/2] installing the lowest versions, as listed in build/lowest.txt: a minute or two"
+	@build/venv-lowest/bin/python $(INSTALL) --constraint build/lowest.txt
+	@touch $@

@@ -1,0 +1,142 @@
+"""The contract: one operation, one signature, many strategies; and the checks that guard it.
+
+A strategy is a module with the functions named in CONTRACT. The module's functions are raw: fast, plain to read
+and to paste, and trusting. `Strategy` puts a check of every argument before each of them.
+"""
+
+import functools
+import importlib
+
+import numpy as np
+
+# Inputs first, the preallocated output last. Letters stand for sizes that must agree between the arrays.
+CONTRACT = {
+    "conv_forward": {"x": "NCHW", "w": "FCKK", "b": "F", "z": "NFPQ"},
+    "conv_backward_input": {"dz": "NFPQ", "w": "FCKK", "dx": "NCHW"},
+    "conv_backward_weights": {"x": "NCHW", "dz": "NFPQ", "dw": "FCKK"},
+    "conv_backward_bias": {"dz": "NFPQ", "db": "F"},
+    "pool_forward": {"x": "NCHW", "w": "CKK", "b": "C", "z": "NCPQ"},
+    "pool_backward_input": {"dz": "NCPQ", "w": "CKK", "dx": "NCHW"},
+    "pool_backward_weights": {"x": "NCHW", "dz": "NCPQ", "dw": "CKK"},
+    "pool_backward_bias": {"dz": "NCPQ", "db": "C"},
+    "dense_forward": {"x": "ND", "w": "OD", "b": "O", "z": "NO"},
+    "dense_backward_input": {"dz": "NO", "w": "OD", "dx": "ND"},
+    "dense_backward_weights": {"x": "ND", "dz": "NO", "dw": "OD"},
+    "dense_backward_bias": {"dz": "NO", "db": "O"},
+    "sigmoid": {"z": "...", "y": "..."},
+    "sigmoid_backward": {"y": "...", "dy": "...", "dz": "..."},
+    "cross_entropy": {"y": "NO", "labels": "N", "dz": "NO"},
+}
+STRIDES = {"conv_forward": 1, "conv_backward_input": 1, "conv_backward_weights": 1}
+STRIDES |= {"pool_forward": 4, "pool_backward_input": 4, "pool_backward_weights": 4}
+
+
+class Strategy:
+    """One strategy of the contract: the functions of its module, each behind a check of its arguments.
+
+    A wrong shape or value raises ValueError, a wrong dtype or type TypeError; the message names the function, the
+    argument, what was expected and what came. `kernel(name)` gives the raw function.
+    """
+
+    def __init__(self, name: str, summary: str, dtype=np.float32, module: str = ""):
+        self.name, self.summary, self.dtype = name, summary, np.dtype(dtype)
+        self._module = module or f"cnnlab.kernels.{name}"
+
+    def __repr__(self) -> str:
+        return f"<strategy {self.name}: {self.summary}>"
+
+    @functools.cached_property
+    def module(self):
+        """The strategy's module, imported when first used: MPI or CUDA need not be there for the others."""
+        return importlib.import_module(self._module)
+
+    def kernel(self, name: str):
+        """The raw, unchecked function `name` of the strategy's module."""
+        return getattr(self.module, name)
+
+    def __getattr__(self, name: str):
+        if name not in CONTRACT:
+            raise AttributeError(f"strategy {self.name!r} has no {name!r}; it has {', '.join(CONTRACT)}")
+        kernel = self.kernel(name)
+
+        @functools.wraps(kernel)
+        def checked(*arrays, **options):
+            check_arguments(name, arrays, self.dtype, **options)
+            return kernel(*arrays, **options)
+
+        self.__dict__[name] = checked
+        return checked
+
+
+def check_arguments(operation: str, arrays: tuple, dtype, stride: int | None = None) -> None:
+    """Check the arrays of one contract function; raise ValueError or TypeError that says what is wrong."""
+    shapes = CONTRACT[operation]
+    if len(arrays) != len(shapes):
+        raise TypeError(f"{operation} takes {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}")
+    if stride is not None and operation not in STRIDES:
+        raise TypeError(f"{operation} takes no stride, got {stride!r}")
+    sizes = {}
+    for (argument, letters), array in zip(shapes.items(), arrays, strict=True):
+        wanted = np.dtype(np.int64) if argument == "labels" else dtype
+        check_array(f"{operation}: {argument}", array, wanted)
+        if letters == "...":
+            sizes.setdefault("shape", array.shape)
+            if array.shape != sizes["shape"]:
+                first = next(iter(shapes))
+                raise ValueError(
+                    f"{operation}: {argument} should have the shape of {first}, {sizes['shape']}, got {array.shape}"
+                )
+            continue
+        if array.ndim != len(letters) or 0 in array.shape:
+            raise ValueError(
+                f"{operation}: {argument} should have {len(letters)} non-empty dimensions "
+                f"({', '.join(letters)}), got shape {array.shape}"
+            )
+        for letter, size in zip(letters, array.shape, strict=True):
+            known, owner = sizes.setdefault(letter, (size, argument))
+            if size != known:
+                raise ValueError(
+                    f"{operation}: {argument} should have {letter}={known} as in {owner} "
+                    f"({', '.join(letters)}), got shape {array.shape}"
+                )
+    output = arrays[-1]
+    if not output.flags.writeable:
+        raise ValueError(f"{operation}: {list(shapes)[-1]} should be writeable, got a read-only array")
+    if operation in STRIDES:
+        check_windows(operation, sizes, STRIDES[operation] if stride is None else stride)
+    if "labels" in shapes:
+        check_labels(arrays[1], sizes["O"][0])
+
+
+def check_array(argument: str, array, dtype) -> None:
+    """Check that `array` is a C-contiguous NumPy array of the dtype."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{argument} should be a NumPy array of {dtype}, got {type(array).__name__}")
+    if array.dtype != dtype:
+        raise TypeError(f"{argument} should have dtype {dtype}, got {array.dtype}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{argument} should be C-contiguous, got strides {array.strides}; try np.ascontiguousarray")
+
+
+def check_windows(operation: str, sizes: dict, stride: int) -> None:
+    """Check that K×K windows at this stride fit into H×W exactly P×Q times."""
+    if not isinstance(stride, int | np.integer) or stride < 1:
+        raise ValueError(f"{operation}: stride should be a whole number of at least 1, got {stride!r}")
+    kernel = sizes["K"][0]
+    for inner, outer in (("H", "P"), ("W", "Q")):
+        (size, source), (count, target) = sizes[inner], sizes[outer]
+        if size < kernel:
+            raise ValueError(f"{operation}: {source} should have {inner} of at least K={kernel}, got {size}")
+        if count != (size - kernel) // stride + 1:
+            raise ValueError(
+                f"{operation}: {target} should have {outer}=({inner}-K)//stride+1="
+                f"{(size - kernel) // stride + 1} for {inner}={size}, K={kernel}, stride={stride}, got {count}"
+            )
+
+
+def check_labels(labels: np.ndarray, classes: int) -> None:
+    """Check that every label is a class: 0 <= label < classes."""
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise ValueError(f"labels should lie in 0..{classes - 1}, got {labels[first]} at position {first}")

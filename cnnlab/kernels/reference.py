@@ -1,0 +1,104 @@
+"""The reference: NumPy in float64, written to be obviously right. Every other strategy is proved against it.
+
+A kernel's windows are views made by `sliding_window_view`; `einsum` then says each sum in one line, in the
+letters of the contract: n image, c channel, f filter, p q output row and column, k l kernel row and column.
+"""
+
+import numpy as np
+
+
+def conv_forward(x, w, b, z, stride=1):
+    """Convolution: z[n,f,p,q] = b[f] + sum over c,k,l of w[f,c,k,l] x[n,c,p*stride+k,q*stride+l]."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
+    z[:] = np.einsum("ncpqkl,fckl->nfpq", windows[:, :, ::stride, ::stride], w)
+    z += b[:, None, None]
+
+
+def conv_backward_input(dz, w, dx, stride=1):
+    """Gradient at the convolution's input: every output hands its gradient back to its window."""
+    rows, columns = stride * (dz.shape[2] - 1) + 1, stride * (dz.shape[3] - 1) + 1
+    dx[:] = 0
+    for k in range(w.shape[2]):
+        for l in range(w.shape[3]):
+            window = dx[:, :, k : k + rows : stride, l : l + columns : stride]
+            window += np.einsum("nfpq,fc->ncpq", dz, w[:, :, k, l])
+
+
+def conv_backward_weights(x, dz, dw, stride=1):
+    """Gradient at the convolution's weights, summed over the batch."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, dw.shape[2:], axis=(2, 3))
+    dw[:] = np.einsum("ncpqkl,nfpq->fckl", windows[:, :, ::stride, ::stride], dz)
+
+
+def conv_backward_bias(dz, db):
+    """Gradient at the convolution's bias: the sum of dz over images, rows and columns."""
+    db[:] = dz.sum(axis=(0, 2, 3))
+
+
+def pool_forward(x, w, b, z, stride=4):
+    """Trainable pooling: one kernel per map, z[n,c,p,q] = b[c] + sum of w[c,k,l] x over the window."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[1:], axis=(2, 3))
+    z[:] = np.einsum("ncpqkl,ckl->ncpq", windows[:, :, ::stride, ::stride], w)
+    z += b[:, None, None]
+
+
+def pool_backward_input(dz, w, dx, stride=4):
+    """Gradient at the pooling's input; inputs that no window reads get zero."""
+    rows, columns = stride * (dz.shape[2] - 1) + 1, stride * (dz.shape[3] - 1) + 1
+    dx[:] = 0
+    for k in range(w.shape[1]):
+        for l in range(w.shape[2]):
+            window = dx[:, :, k : k + rows : stride, l : l + columns : stride]
+            window += dz * w[:, k, l, None, None]
+
+
+def pool_backward_weights(x, dz, dw, stride=4):
+    """Gradient at the pooling's weights, summed over the batch."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, dw.shape[1:], axis=(2, 3))
+    dw[:] = np.einsum("ncpqkl,ncpq->ckl", windows[:, :, ::stride, ::stride], dz)
+
+
+def pool_backward_bias(dz, db):
+    """Gradient at the pooling's bias: the sum of dz over images, rows and columns."""
+    db[:] = dz.sum(axis=(0, 2, 3))
+
+
+def dense_forward(x, w, b, z):
+    """Fully connected layer: z = x wᵀ + b."""
+    z[:] = x @ w.T + b
+
+
+def dense_backward_input(dz, w, dx):
+    """Gradient at the layer's input: dx = dz w."""
+    dx[:] = dz @ w
+
+
+def dense_backward_weights(x, dz, dw):
+    """Gradient at the layer's weights, summed over the batch: dw = dzᵀ x."""
+    dw[:] = dz.T @ x
+
+
+def dense_backward_bias(dz, db):
+    """Gradient at the layer's bias: the sum of dz over the batch."""
+    db[:] = dz.sum(axis=0)
+
+
+def sigmoid(z, y):
+    """y = 1 / (1 + exp(-z)), in the form that never overflows."""
+    y[:] = np.exp(-np.logaddexp(0, -z))
+
+
+def sigmoid_backward(y, dy, dz):
+    """dz = dy y (1 - y)."""
+    dz[:] = dy * y * (1 - y)
+
+
+def cross_entropy(y, labels, dz):
+    """Binary cross-entropy of the sigmoids y against the one-hot labels, summed over batch and classes.
+
+    Writes its gradient at the preactivation, y - onehot, to dz and returns the loss. A probability of 0 counts
+    as 1e-30, so that a saturated sigmoid costs 69 and not infinity.
+    """
+    onehot = np.arange(y.shape[1]) == labels[:, None]
+    dz[:] = y - onehot
+    return -np.log(np.maximum(np.where(onehot, y, 1 - y), 1e-30)).sum()
