@@ -137,7 +137,6 @@ def execute(nb: Any, path: Path, results: Path | None = None) -> str | None:
         resources={"metadata": {"path": str(path.parent)}}, extra_arguments=["--log-level=ERROR"],
     )  # fmt: skip
     env = dict(os.environ) | ({"CNNLAB_RESULTS": str(results)} if results else {})
-
     stopped = False
 
     async def tick_until_done() -> None:
@@ -147,9 +146,10 @@ def execute(nb: Any, path: Path, results: Path | None = None) -> str | None:
             nonlocal stopped
             stopped = lesson.cancel()
 
+        await asyncio.sleep(0)  # the client puts up its own handler first
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
         while not lesson.done():
             await asyncio.wait({lesson}, timeout=0.5)
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
             bar.refresh()
         await lesson
 

@@ -224,7 +224,7 @@ def same(
     if rtol is None:
         kinds = [array.dtype for array in (got, expected) if array.dtype.kind == "f"]
         rtol = 1000 * max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
-    got, expected = np.float64(got), np.float64(expected)
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
     size = np.where(np.isinf(expected), 0, np.abs(expected))
     if atol is None:
         atol = rtol * float(size.max(initial=0))

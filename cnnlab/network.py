@@ -89,19 +89,14 @@ class Network:
     def parameters(self, seed: int = 0, dtype=np.float32) -> "Parameters":
         """Fresh parameters, the same for every strategy and dtype up to rounding.
 
-        Weights are uniform in ±4 sqrt(6 / (fan in + fan out)), biases zero: the range that Glorot and Bengio
-        (2010, section 4.2.1) derive, times the 4 that a sigmoid's slope of 1/4 at zero asks for.
+        Weights are uniform in ±1/sqrt(fan in), biases zero (LeCun, Bottou, Orr and Müller, *Efficient BackProp*,
+        1998, section 4.6): preactivations then start within about ±1, where the sigmoid is steep and learns.
         """
         rng = np.random.default_rng(seed)
         params = Parameters(self, dtype)
-        fans = {
-            "conv_w": self.kernel**2 * (self.channels + self.filters),
-            "pool_w": self.pool**2 + 1,
-            "dense_w": self.features + self.classes,
-        }
-        for name, fan in fans.items():
-            array = getattr(params, name)
-            array[:] = rng.uniform(-1, 1, array.shape) * 4 * np.sqrt(6 / fan)
+        for array in (params.conv_w, params.pool_w, params.dense_w):
+            fan_in = array.size // len(array)
+            array[:] = rng.uniform(-1, 1, array.shape) / np.sqrt(fan_in)
         return params
 
 

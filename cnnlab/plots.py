@@ -268,7 +268,6 @@ def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
 
 def _labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> None:
     """Write (x, y, text, colour) right of the axes, a line leading there; limits must be final."""
-    ax.autoscale_view()
     to_axes = ax.transData + ax.transAxes.inverted()
     height = np.array([to_axes.transform(label[:2])[1] for label in labels])
     order, gap = height.argsort(), 0.23 / ax.figure.get_figheight()

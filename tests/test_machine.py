@@ -191,14 +191,15 @@ def test_peak_kernel_uses_wide_fused_multiply_adds(lanes, register):
     assert not re.search(rf"v(mulps|movups|movaps) .*\(%rsp\).*%{register}", assembly)  # no spill
 
 
-def test_best_rate_is_of_the_fastest_slice(monkeypatch):
+@pytest.mark.parametrize(("seconds", "rate"), [(3, 5), (12, 10)])
+def test_best_rate_is_of_the_fastest_slice_of_three_or_more(monkeypatch, seconds, rate):
     now, durations = [0.0], iter([4.0, 2.0, 5.0, 1.0])
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
     def run():
         now[0] += next(durations)
 
-    assert machine._best_rate(run, work=10, seconds=7) == 5  # three slices, 11 s
+    assert machine._best_rate(run, work=10, seconds=seconds) == rate
 
 
 def test_ceilings_are_measured_once_and_plausible():

@@ -78,6 +78,12 @@ def test_the_machine_stands_under_what_was_measured(name):
     assert draw(name).get_supxlabel() == machine.caption()
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_every_figure_has_the_style(name):
+    assert draw(name).get_constrained_layout()
+    assert not any(ax.spines["top"].get_visible() for ax in draw(name).axes[:1])
+
+
 def test_title_and_caption():
     figure = plots.speedups({"loops": LOOPS}, title="One core", caption="A laptop").figure
     assert (figure.get_suptitle(), figure.get_supxlabel()) == ("One core", "A laptop")
