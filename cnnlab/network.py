@@ -1,7 +1,7 @@
-"""The network as data: its layers, shapes and parameters; and the kernels composed into one training step.
+"""The network as data: layers, shapes, parameters; and kernels composed into a training step.
 
-The network is the one of the report *Parallelizing Convolutional Neural Networks* (2024): a convolution, a
-trainable pooling and a fully connected layer, each followed by a sigmoid.
+The network is the one of the report *Parallelizing Convolutional Neural Networks* (2024): a
+convolution, a trainable pooling and a fully connected layer, each followed by a sigmoid.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Network:
 
     @property
     def multiply_adds(self) -> dict[str, int]:
-        """Multiply-adds for one image, by operation; the first layer's backward input is not needed."""
+        """Multiply-adds for one image; the first layer's backward input is not needed."""
         conv = int(np.prod(self.conv_shape)) * self.channels * self.kernel**2
         pool = self.features * self.pool**2
         dense = self.classes * self.features
@@ -89,8 +89,9 @@ class Network:
     def parameters(self, seed: int = 0, dtype=np.float32) -> "Parameters":
         """Fresh parameters, the same for every strategy and dtype up to rounding.
 
-        Weights are uniform in ±1/sqrt(fan in), biases zero (LeCun, Bottou, Orr and Müller, *Efficient BackProp*,
-        1998, section 4.6): preactivations then start within about ±1, where the sigmoid is steep and learns.
+        Weights are uniform in ±1/sqrt(fan in), biases zero (LeCun, Bottou, Orr and Müller,
+        *Efficient BackProp*, 1998, section 4.6): preactivations then start within about ±1, where
+        the sigmoid is steep and learns.
         """
         rng = np.random.default_rng(seed)
         params = Parameters(self, dtype)
@@ -158,13 +159,16 @@ def loss_and_gradients(
 ) -> float:
     """Loss of a batch x (N,C,H,W) with int64 labels (N), and its gradients written to `grads`.
 
-    Loss and gradients are summed over the batch. A strategy that offers `loss_and_gradients` whole is asked for
-    that; for the others it is composed here from the contract. Raises ValueError or TypeError on bad arguments.
+    Loss and gradients are summed over the batch. A strategy that offers `loss_and_gradients` whole
+    is asked for that; for the others it is composed here from the contract. Raises ValueError or
+    TypeError on bad arguments.
     """
     check_batch(strategy, params, x)
     check_array("labels", labels, np.int64)
     if labels.shape != x.shape[:1]:
-        raise ValueError(f"labels should have shape {x.shape[:1]}, one for each image, got {labels.shape}")
+        raise ValueError(
+            f"labels should have shape {x.shape[:1]}, one for each image, got {labels.shape}"
+        )
     check_labels(labels, params.network.classes)
     if grads.network != params.network or grads.flat.dtype != params.flat.dtype:
         raise ValueError(
@@ -208,4 +212,6 @@ def check_batch(strategy: Strategy, params: Parameters, x: np.ndarray) -> None:
     if params.flat.dtype != strategy.dtype:
         raise TypeError(f"params should have dtype {strategy.dtype}, got {params.flat.dtype}")
     if x.ndim != 4 or x.shape[1:] != params.network.image_shape or len(x) == 0:
-        raise ValueError(f"x should have shape (N, *{params.network.image_shape}), N > 0, got {x.shape}")
+        raise ValueError(
+            f"x should have shape (N, *{params.network.image_shape}), N > 0, got {x.shape}"
+        )

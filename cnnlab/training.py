@@ -10,8 +10,8 @@ from cnnlab.kernels import KERNELS
 from cnnlab.kernels.contract import Strategy
 from cnnlab.network import Network, Parameters, forward, loss_and_gradients
 
-# Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up to this rate
-# the loss still falls smoothly.
+# Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
+# to this rate the loss still falls smoothly.
 BATCH, RATE = 16, 0.4
 
 
@@ -40,9 +40,9 @@ def train(
 ) -> Training:
     """Train on a `cnnlab.data.Dataset` with one of KERNELS.
 
-    The rate applies to the mean gradient of a batch. The seed fixes the initial parameters and the order of the
-    images, so that all strategies see the same batches. `progress` shows a bar (None: on a terminal only).
-    Raises ValueError for impossible arguments.
+    The rate applies to the mean gradient of a batch. The seed fixes the initial parameters and the
+    order of the images, so that all strategies see the same batches. `progress` shows a bar (None:
+    on a terminal only). Raises ValueError for impossible arguments.
     """
     strategy = find(kernels)
     check_plan(data, epochs, batch, rate)
@@ -59,7 +59,10 @@ def train(
         order = np.random.default_rng([seed, epoch]).permutation(len(images))
         total, seen = 0.0, 0
         bar = tqdm(
-            total=len(images), desc=f"epoch {epoch}", unit="image", disable=None if progress is None else not progress
+            total=len(images),
+            desc=f"epoch {epoch}",
+            unit="image",
+            disable=None if progress is None else not progress,
         )
         start = time.perf_counter()
         for first in range(0, len(images), batch):
@@ -86,17 +89,23 @@ def train(
     return training
 
 
-def predict(kernels: str | Strategy, params: Parameters, images: np.ndarray, batch: int = 256) -> np.ndarray:
+def predict(
+    kernels: str | Strategy, params: Parameters, images: np.ndarray, batch: int = 256
+) -> np.ndarray:
     """Most likely class, int64 (N,), of each image (N,C,H,W)."""
     strategy = find(kernels)
     classes = [
-        forward(strategy, params, images[first : first + batch].astype(strategy.dtype)).dense.argmax(1)
+        forward(
+            strategy, params, images[first : first + batch].astype(strategy.dtype)
+        ).dense.argmax(1)
         for first in range(0, len(images), batch)
     ]
     return np.concatenate(classes)
 
 
-def accuracy(kernels: str | Strategy, params: Parameters, images: np.ndarray, labels: np.ndarray) -> float:
+def accuracy(
+    kernels: str | Strategy, params: Parameters, images: np.ndarray, labels: np.ndarray
+) -> float:
     """Share of the images (N,C,H,W) that are classified as labelled, between 0 and 1."""
     return float((predict(kernels, params, images) == labels).mean())
 
@@ -118,4 +127,6 @@ def check_plan(data, epochs: int, batch: int, rate: float) -> None:
     if not np.isfinite(rate) or rate <= 0:
         raise ValueError(f"rate should be a positive number, got {rate!r}")
     if batch > len(data.train_images):
-        raise ValueError(f"batch should be at most the {len(data.train_images)} images, got {batch}")
+        raise ValueError(
+            f"batch should be at most the {len(data.train_images)} images, got {batch}"
+        )

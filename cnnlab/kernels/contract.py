@@ -1,7 +1,7 @@
 """The contract: one operation, one signature, many strategies; and the checks that guard it.
 
-A strategy is a module with the functions named in CONTRACT. The module's functions are raw: fast, plain to read
-and to paste, and trusting. `Strategy` puts a check of every argument before each of them.
+A strategy is a module with the functions named in CONTRACT. The module's functions are raw: fast,
+plain to read and to paste, and trusting. `Strategy` puts a check of every argument before each.
 """
 
 import functools
@@ -9,7 +9,7 @@ import importlib
 
 import numpy as np
 
-# Inputs first, the preallocated output last. Letters stand for sizes that must agree between the arrays.
+# Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
     "conv_forward": {"x": "NCHW", "w": "FCKK", "b": "F", "z": "NFPQ"},
     "conv_backward_input": {"dz": "NFPQ", "w": "FCKK", "dx": "NCHW"},
@@ -32,10 +32,10 @@ STRIDES |= {"pool_forward": 4, "pool_backward_input": 4, "pool_backward_weights"
 
 
 class Strategy:
-    """One strategy of the contract: the functions of its module, each behind a check of its arguments.
+    """One strategy: the functions of its module, each behind a check of its arguments.
 
-    A wrong shape or value raises ValueError, a wrong dtype or type TypeError; the message names the function, the
-    argument, what was expected and what came. `kernel(name)` gives the raw function.
+    A wrong shape or value raises ValueError, a wrong dtype or type TypeError; the message names the
+    function, the argument, what was expected and what came. `kernel(name)` is the raw function.
     """
 
     def __init__(self, name: str, summary: str, dtype=np.float32, module: str = ""):
@@ -47,7 +47,7 @@ class Strategy:
 
     @functools.cached_property
     def module(self):
-        """The strategy's module, imported when first used: MPI or CUDA need not be there for the others."""
+        """The module, imported when first used: MPI or CUDA need not be there for the others."""
         return importlib.import_module(self._module)
 
     def kernel(self, name: str):
@@ -56,7 +56,9 @@ class Strategy:
 
     def __getattr__(self, name: str):
         if name not in CONTRACT:
-            raise AttributeError(f"strategy {self.name!r} has no {name!r}; it has {', '.join(CONTRACT)}")
+            raise AttributeError(
+                f"strategy {self.name!r} has no {name!r}; it has {', '.join(CONTRACT)}"
+            )
         kernel = self.kernel(name)
 
         @functools.wraps(kernel)
@@ -69,10 +71,12 @@ class Strategy:
 
 
 def check_arguments(operation: str, arrays: tuple, dtype, stride: int | None = None) -> None:
-    """Check the arrays of one contract function; raise ValueError or TypeError that says what is wrong."""
+    """Check the arrays of one contract function; raise an error that says what is wrong."""
     shapes = CONTRACT[operation]
     if len(arrays) != len(shapes):
-        raise TypeError(f"{operation} takes {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}")
+        raise TypeError(
+            f"{operation} takes {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}"
+        )
     if stride is not None and operation not in STRIDES:
         raise TypeError(f"{operation} takes no stride, got {stride!r}")
     sizes = {}
@@ -82,9 +86,9 @@ def check_arguments(operation: str, arrays: tuple, dtype, stride: int | None = N
         if letters == "...":
             sizes.setdefault("shape", array.shape)
             if array.shape != sizes["shape"]:
-                first = next(iter(shapes))
                 raise ValueError(
-                    f"{operation}: {argument} should have the shape of {first}, {sizes['shape']}, got {array.shape}"
+                    f"{operation}: {argument} should have the shape of {next(iter(shapes))}, "
+                    f"{sizes['shape']}, got {array.shape}"
                 )
             continue
         if array.ndim != len(letters) or 0 in array.shape:
@@ -101,7 +105,9 @@ def check_arguments(operation: str, arrays: tuple, dtype, stride: int | None = N
                 )
     output = arrays[-1]
     if not output.flags.writeable:
-        raise ValueError(f"{operation}: {list(shapes)[-1]} should be writeable, got a read-only array")
+        raise ValueError(
+            f"{operation}: {list(shapes)[-1]} should be writeable, got a read-only array"
+        )
     if operation in STRIDES:
         check_windows(operation, sizes, STRIDES[operation] if stride is None else stride)
     if "labels" in shapes:
@@ -111,26 +117,36 @@ def check_arguments(operation: str, arrays: tuple, dtype, stride: int | None = N
 def check_array(argument: str, array, dtype) -> None:
     """Check that `array` is a C-contiguous NumPy array of the dtype."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{argument} should be a NumPy array of {dtype}, got {type(array).__name__}")
+        raise TypeError(
+            f"{argument} should be a NumPy array of {dtype}, got {type(array).__name__}"
+        )
     if array.dtype != dtype:
         raise TypeError(f"{argument} should have dtype {dtype}, got {array.dtype}")
     if not array.flags.c_contiguous:
-        raise ValueError(f"{argument} should be C-contiguous, got strides {array.strides}; try np.ascontiguousarray")
+        raise ValueError(
+            f"{argument} should be C-contiguous, got strides {array.strides}; "
+            "try np.ascontiguousarray"
+        )
 
 
 def check_windows(operation: str, sizes: dict, stride: int) -> None:
     """Check that K×K windows at this stride fit into H×W exactly P×Q times."""
     if not isinstance(stride, int | np.integer) or stride < 1:
-        raise ValueError(f"{operation}: stride should be a whole number of at least 1, got {stride!r}")
+        raise ValueError(
+            f"{operation}: stride should be a whole number of at least 1, got {stride!r}"
+        )
     kernel = sizes["K"][0]
     for inner, outer in (("H", "P"), ("W", "Q")):
         (size, source), (count, target) = sizes[inner], sizes[outer]
         if size < kernel:
-            raise ValueError(f"{operation}: {source} should have {inner} of at least K={kernel}, got {size}")
+            raise ValueError(
+                f"{operation}: {source} should have {inner} of at least K={kernel}, got {size}"
+            )
         if count != (size - kernel) // stride + 1:
             raise ValueError(
                 f"{operation}: {target} should have {outer}=({inner}-K)//stride+1="
-                f"{(size - kernel) // stride + 1} for {inner}={size}, K={kernel}, stride={stride}, got {count}"
+                f"{(size - kernel) // stride + 1} for {inner}={size}, K={kernel}, "
+                f"stride={stride}, got {count}"
             )
 
 
@@ -139,4 +155,6 @@ def check_labels(labels: np.ndarray, classes: int) -> None:
     wrong = (labels < 0) | (labels >= classes)
     if wrong.any():
         first = int(wrong.argmax())
-        raise ValueError(f"labels should lie in 0..{classes - 1}, got {labels[first]} at position {first}")
+        raise ValueError(
+            f"labels should lie in 0..{classes - 1}, got {labels[first]} at position {first}"
+        )

@@ -1,7 +1,7 @@
 """The loops: what one writes first. Numba on one core, nested loops in the order of the formulas.
 
-This is the base case of every speedup in the course. Letters: n image, c channel, f filter, p q output
-row and column, k l kernel row and column, o i output and input of the fully connected layer.
+This is the base case of every speedup in the course. Letters: n image, c channel, f filter, p q
+output row and column, k l kernel row and column, o i output and input of the fully connected layer.
 """
 
 import numba
@@ -178,7 +178,7 @@ def sigmoid_backward(y, dy, dz):
 
 @numba.njit
 def cross_entropy(y, labels, dz):
-    """Binary cross-entropy against the one-hot labels: y (N,O), labels (N) → dz = y - onehot; returns the loss.
+    """Binary cross-entropy: y (N,O), labels (N) → dz (N,O) = y - onehot; returns the loss.
 
     The loss is summed over batch and classes; a probability of 0 counts as 1e-30.
     """

@@ -1,14 +1,15 @@
-"""The reference: NumPy in float64, written to be obviously right. Every other strategy is proved against it.
+"""The reference: NumPy in float64, obviously right; every other strategy is proved against it.
 
-A kernel's windows are views made by `sliding_window_view`; `einsum` then says each sum in one line, in the
-letters of the contract: n image, c channel, f filter, p q output row and column, k l kernel row and column.
+A kernel's windows are views made by `sliding_window_view`; `einsum` then says each sum in one line,
+in the letters of the contract: n image, c channel, f filter, p q output row and column, k l kernel
+row and column.
 """
 
 import numpy as np
 
 
 def conv_forward(x, w, b, z, stride=1):
-    """Convolution: z[n,f,p,q] = b[f] + sum over c,k,l of w[f,c,k,l] x[n,c,p*stride+k,q*stride+l]."""
+    """z[n,f,p,q] = b[f] + sum over c,k,l of w[f,c,k,l] x[n,c,p*stride+k,q*stride+l]."""
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
     z[:] = np.einsum("ncpqkl,fckl->nfpq", windows[:, :, ::stride, ::stride], w)
     z += b[:, None, None]
@@ -36,7 +37,7 @@ def conv_backward_bias(dz, db):
 
 
 def pool_forward(x, w, b, z, stride=4):
-    """Trainable pooling: one kernel per map, z[n,c,p,q] = b[c] + sum of w[c,k,l] x over the window."""
+    """One kernel per map: z[n,c,p,q] = b[c] + sum of w[c,k,l] x over the window."""
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[1:], axis=(2, 3))
     z[:] = np.einsum("ncpqkl,ckl->ncpq", windows[:, :, ::stride, ::stride], w)
     z += b[:, None, None]
@@ -94,10 +95,10 @@ def sigmoid_backward(y, dy, dz):
 
 
 def cross_entropy(y, labels, dz):
-    """Binary cross-entropy of the sigmoids y against the one-hot labels, summed over batch and classes.
+    """Binary cross-entropy of sigmoids y against one-hot labels, summed over batch and classes.
 
-    Writes its gradient at the preactivation, y - onehot, to dz and returns the loss. A probability of 0 counts
-    as 1e-30, so that a saturated sigmoid costs 69 and not infinity.
+    Writes its gradient at the preactivation, y - onehot, to dz and returns the loss. A probability
+    of 0 counts as 1e-30, so that a saturated sigmoid costs 69 and not infinity.
     """
     onehot = np.arange(y.shape[1]) == labels[:, None]
     dz[:] = y - onehot

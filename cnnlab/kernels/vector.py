@@ -26,9 +26,21 @@ def conv_forward(x, w, b, z, stride=1):
                 for k in range(K):
                     for l in range(0, K - 4, 5):  # five taps a pass ...
                         tap = flat[k * W + l :]
-                        w0, w1, w2, w3, w4 = w[f, c, k, l], w[f, c, k, l + 1], w[f, c, k, l + 2], w[f, c, k, l + 3], w[f, c, k, l + 4]
+                        w0, w1, w2, w3, w4 = (
+                            w[f, c, k, l],
+                            w[f, c, k, l + 1],
+                            w[f, c, k, l + 2],
+                            w[f, c, k, l + 3],
+                            w[f, c, k, l + 4],
+                        )
                         for m in range(row.size):
-                            row[m] += w0 * tap[m] + w1 * tap[m + 1] + w2 * tap[m + 2] + w3 * tap[m + 3] + w4 * tap[m + 4]
+                            row[m] += (
+                                w0 * tap[m]
+                                + w1 * tap[m + 1]
+                                + w2 * tap[m + 2]
+                                + w3 * tap[m + 3]
+                                + w4 * tap[m + 4]
+                            )
                     for l in range(K - K % 5, K):  # ... and those left over, one by one
                         tap, w0 = flat[k * W + l :], w[f, c, k, l]
                         for m in range(row.size):
@@ -228,7 +240,12 @@ def sigmoid(z, y):
     the exponent of the float 2^n (Muller, *Elementary Functions*, 3rd ed., section 11.1). No "reassoc" among the
     fastmath flags: it would cancel the constant.
     """
-    one, log2e, ln2, shift = np.float32(1), np.float32(1.44269504), np.float32(0.69314718), np.float32(12583039)
+    one, log2e, ln2, shift = (
+        np.float32(1),
+        np.float32(1.44269504),
+        np.float32(0.69314718),
+        np.float32(12583039),
+    )
     z, y = z.reshape(z.size), y.reshape(y.size)
     for m in range(z.size):
         t = min(max(-z[m], np.float32(-87)), np.float32(88))
@@ -282,7 +299,11 @@ def few_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, 
     N, F, K, S = x.shape[0], cw.shape[0], cw.shape[2], pw.shape[1]
     conv = (N, F, x.shape[2] - K + 1, x.shape[3] - K + 1)
     pool = (N, F, conv[2] // S, conv[3] // S)
-    y1, y2, y3 = np.empty(conv, np.float32), np.empty(pool, np.float32), np.empty((N, db.size), np.float32)
+    y1, y2, y3 = (
+        np.empty(conv, np.float32),
+        np.empty(pool, np.float32),
+        np.empty((N, db.size), np.float32),
+    )
     z1, z2, z3 = np.empty_like(y1), np.empty_like(y2), np.empty_like(y3)
     d1, d2, flat = np.empty_like(y1), np.empty_like(y2), (N, dw.shape[1])
 
@@ -315,10 +336,23 @@ def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw,
     (N, C, H, W), (F, _, K, _), S, B = x.shape, cw.shape, pw.shape[1], lanes.LANES
     P, Q, D, O = H - K + 1, W - K + 1, dw.shape[1], db.size
     image = lanes.zeros(C * H * W * B).reshape(C, H, W * B)
-    z1, y1 = lanes.zeros(F * Q * B).reshape(F, Q * B), lanes.zeros(P * F * Q * B).reshape(P, F, Q * B)
-    rows, d_rows = lanes.zeros(F * S * Q * B).reshape(F, S, Q * B), lanes.zeros(F * S * Q * B).reshape(F, S, Q * B)
-    d1, hidden = lanes.zeros(F * S * W * B).reshape(F, S, W * B), lanes.zeros(D * B).reshape(F, P // S, Q // S * B)
-    z2, y2, d2 = np.empty((B, D), np.float32), np.empty((B, D), np.float32), np.empty((B, D), np.float32)
+    z1, y1 = (
+        lanes.zeros(F * Q * B).reshape(F, Q * B),
+        lanes.zeros(P * F * Q * B).reshape(P, F, Q * B),
+    )
+    rows, d_rows = (
+        lanes.zeros(F * S * Q * B).reshape(F, S, Q * B),
+        lanes.zeros(F * S * Q * B).reshape(F, S, Q * B),
+    )
+    d1, hidden = (
+        lanes.zeros(F * S * W * B).reshape(F, S, W * B),
+        lanes.zeros(D * B).reshape(F, P // S, Q // S * B),
+    )
+    z2, y2, d2 = (
+        np.empty((B, D), np.float32),
+        np.empty((B, D), np.float32),
+        np.empty((B, D), np.float32),
+    )
     z3, y3 = np.empty((B, O), np.float32), np.empty((B, O), np.float32)
     part_pb, part_dw, part_db = np.empty_like(pb), np.empty_like(dw), np.empty_like(db)
     d_cw[:], d_cb[:], d_pb[:] = np.float32(0), np.float32(0), np.float32(0)

@@ -1,0 +1,258 @@
+"""Checking a kernel: run it on awkward shapes, compare, and say exactly what is wrong.
+
+The same cases prove the strategies in the tests, the kernels shown in a lesson, and the answers to
+exercises.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cnnlab.kernels import reference
+from cnnlab.kernels.contract import CONTRACT, STRIDES
+
+GUARD = 64  # elements before and after each output, which no kernel may touch
+POISON = np.nan  # outputs hold it before the call: a kernel that only adds, or leaves gaps, shows
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of sizes to try, named by what it is there to find."""
+
+    what: str
+    sizes: dict[str, int] = field(hash=False)
+    stride: int = 1
+
+    @property
+    def all_sizes(self) -> dict[str, int]:
+        """The sizes with P and Q, which follow from H, W, K and the stride."""
+        sizes = {"D": 11, "O": 5} | self.sizes
+        for inner, outer in (("H", "P"), ("W", "Q")):
+            sizes[outer] = (sizes[inner] - sizes["K"]) // self.stride + 1
+        return sizes
+
+
+def case(
+    what: str, n: int, c: int, f: int, h: int, w: int, k: int, stride: int = 1, **more: int
+) -> Case:
+    """A Case in the usual order of sizes: N, C, F, H, W, K and the stride."""
+    return Case(what, dict(zip("NCFHWK", (n, c, f, h, w, k), strict=True)) | more, stride)
+
+
+# From plain to awkward: the first case that fails names what an answer overlooked.
+CASES = [
+    case("one square image", 1, 1, 1, 6, 6, 3, D=4, O=1),
+    case("one square image, several channels and filters", 1, 2, 3, 6, 6, 3),
+    case("several images", 3, 2, 4, 6, 6, 3),
+    case("images wider than high", 2, 3, 2, 5, 11, 3, D=40, O=3),
+    case("images higher than wide", 2, 2, 5, 13, 7, 5, D=3, O=17),
+    case("a kernel of one", 2, 3, 2, 4, 5, 1),
+    case("a kernel as large as the image", 2, 1, 3, 5, 5, 5),
+    case("windows two apart, a column left over", 2, 2, 3, 9, 8, 3, 2),
+    case("windows further apart than their size", 2, 3, 2, 11, 13, 2, 3),
+    case("windows four apart, as in the network", 3, 6, 2, 12, 16, 4, 4, D=216, O=10),
+    case("a batch and a kernel that nothing divides", 17, 1, 7, 13, 12, 6, D=23, O=11),
+]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found; true if all is well. Printing it is telling the learner."""
+
+    passed: bool
+    text: str
+    largest_error: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return f"{'✓' if self.passed else '✗'} {self.text}"
+
+
+def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[str, np.ndarray]:
+    """Draw arguments of a contract function: inputs in (-1, 1), outputs poison between guards."""
+    rng = np.random.default_rng(seed)
+    sizes = case.all_sizes
+    arrays = {}
+    for name, letters in CONTRACT[operation].items():
+        shape = (
+            (sizes["N"], sizes["C"], sizes["H"])
+            if letters == "..."
+            else tuple(sizes[i] for i in letters)
+        )
+        if name == "labels":
+            arrays[name] = rng.integers(0, sizes["O"], shape)
+        elif operation == "cross_entropy":  # probabilities, not near 0 or 1
+            arrays[name] = rng.uniform(0.02, 0.98, shape).astype(dtype)
+        else:
+            arrays[name] = rng.uniform(-1, 1, shape).astype(dtype)
+    output = list(arrays)[-1]
+    guarded = np.full(arrays[output].size + 2 * GUARD, POISON, dtype)
+    guarded[:GUARD] = guarded[-GUARD:] = 7
+    arrays[output] = guarded[GUARD:-GUARD].reshape(arrays[output].shape)
+    return arrays
+
+
+def try_case(
+    operation: str, function: Callable, case: Case, dtype=np.float32, seed: int = 0, **options
+) -> Verdict:
+    """Run one contract function on one case and compare every element with the reference.
+
+    An element may differ by 1e-5 (float64: 1e-13) of the sum of its terms' magnitudes, which is the
+    rounding of a sum in any order but far less than any term left out. Never raises for a wrong
+    answer.
+    """
+    arrays = draw(operation, case, dtype, seed)
+    before = {name: array.copy() for name, array in arrays.items()}
+    *inputs, output = arrays
+    if operation in STRIDES:
+        options["stride"] = case.stride
+    expected, loss = run_reference(operation, before, options)
+    magnitude, _ = run_reference(operation, {n: abs(a) for n, a in before.items()}, options)
+    try:
+        returned = function(*arrays.values(), **options)
+    except Exception as error:  # a learner's answer may fail in any way; the verdict tells how
+        return Verdict(False, f"{at(case)}: raised {type(error).__name__}: {error}")
+    for name in inputs:
+        if not np.array_equal(arrays[name], before[name]):
+            return Verdict(False, f"{at(case)}: changed its input {name}")
+    guarded = arrays[output].base
+    if not (np.all(guarded[:GUARD] == 7) and np.all(guarded[-GUARD:] == 7)):
+        return Verdict(
+            False, f"{at(case)}: wrote outside {output}, before its first or after its last element"
+        )
+    tolerance = (1e-13 if dtype == np.float64 else 1e-5) * (abs(magnitude) + 1e-2)
+    wrong = differences(f"{at(case)}: {output}", arrays[output], expected, tolerance)
+    if wrong:
+        return Verdict(False, wrong)
+    if loss is not None and not np.isclose(
+        returned, loss, rtol=1e-13 if dtype == np.float64 else 1e-5
+    ):
+        return Verdict(False, f"{at(case)}: the loss should be {loss:.6g}, got {returned!r}")
+    return Verdict(True, at(case), float(np.max(abs(arrays[output] - expected))))
+
+
+def run_reference(operation: str, arrays: dict, options: dict) -> tuple[np.ndarray, float | None]:
+    """The expected output, and for the cross-entropy its loss, in float64."""
+    exact = [a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays.values()]
+    loss = getattr(reference, operation)(*exact, **options)
+    return exact[-1], loss
+
+
+def differences(name: str, got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
+    """Say which element differs, where and by how much; an empty string if none does."""
+    if got.shape != expected.shape:
+        return f"{name} should have shape {expected.shape}, got {got.shape}"
+    error = abs(got - expected)
+    bad = ~(error <= tolerance)  # NaN is bad
+    if not bad.any():
+        return ""
+    if np.isnan(got).all():
+        return f"{name} was never written, or added to without being set to zero first"
+    index = tuple(
+        int(i)
+        for i in np.unravel_index(
+            np.argmax(np.where(bad, np.nan_to_num(error, nan=np.inf), -1)), bad.shape
+        )
+    )
+    place = f"{name}[{', '.join(map(str, index))}]"
+    text = f"{place} should be {expected[index]:.6g}, got {got[index]:.6g}"
+    if np.isnan(got[index]):
+        text = f"{place} should be {expected[index]:.6g}, was not written or is not a number"
+    return f"{text}; {bad.sum()} of {bad.size} elements differ" + hint(got, expected, tolerance)
+
+
+def hint(got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
+    """Name a well-known slip where the numbers show it."""
+    ratio = got / np.where(expected == 0, np.nan, expected)
+    factor = np.nanmedian(ratio) if np.isfinite(ratio).any() else np.nan
+    if np.isfinite(factor) and abs(factor) > 1e-3 and abs(factor - 1) > 1e-3:
+        if np.all(abs(got - factor * expected) <= (1 + abs(factor)) * tolerance):
+            return f"; all are {factor:.4g} times what they should be"
+    for axes in itertools.permutations(range(got.ndim)):
+        if axes != tuple(range(got.ndim)) and expected.transpose(axes).shape == got.shape:
+            if np.all(abs(got - expected.transpose(axes)) <= tolerance.transpose(axes)):
+                return f"; right with its axes in the order {axes}"
+    offset = got - expected
+    if got.ndim > 1 and np.allclose(
+        offset, offset.mean(axis=(0, *range(2, got.ndim)), keepdims=True), atol=1e-4
+    ):
+        return "; each map is off by a constant, as if a bias were missing"
+    return ""
+
+
+def at(case: Case) -> str:
+    """Name a case with its sizes."""
+    sizes = ", ".join(f"{letter}={size}" for letter, size in case.sizes.items())
+    return f"{case.what} ({sizes}, stride {case.stride})"
+
+
+def kernel(
+    operation: str,
+    function: Callable,
+    *,
+    dtype=np.float32,
+    repeats: int = 1,
+    cases: Sequence[Case] = CASES,
+    **options,
+) -> Verdict:
+    """Check a function against one of the contract's operations, on all cases; see `try_case`.
+
+    `repeats` runs each case so often, with other numbers each time. Options go to the function.
+    Raises ValueError for an operation that the contract does not have; a wrong function gets a
+    verdict that says what is wrong.
+    """
+    if operation not in CONTRACT:
+        raise ValueError(f"operation should be one of {', '.join(CONTRACT)}, got {operation!r}")
+    passed, error = [], 0.0
+    chosen = [c for c in cases if c.stride == 1 or operation in STRIDES]
+    for case in chosen:
+        for seed in range(repeats):
+            verdict = try_case(operation, function, case, dtype, seed, **options)
+            if not verdict:
+                kept = f" It is right for {passed[-1]}." if passed else ""
+                return Verdict(False, f"{operation}: not yet right for {verdict.text}.{kept}")
+            error = max(error, verdict.largest_error)
+        passed.append(case.what)
+    return Verdict(
+        True,
+        f"{operation} agrees with the reference on {len(chosen)} shapes, to {error:.1g}",
+        error,
+    )
+
+
+def prove(operation: str, function: Callable, **options) -> None:
+    """Print the verdict on a kernel that a lesson shows; raise AssertionError if it is wrong."""
+    verdict = kernel(operation, function, **options)
+    if not verdict:
+        raise AssertionError(str(verdict))
+    print(verdict)
+
+
+def exercise(operation: str, function: Callable, **options) -> bool:
+    """Print the verdict on an answer, which may still be empty; return whether it is right."""
+    verdict = kernel(operation, function, **options)
+    print(verdict)
+    return bool(verdict)
+
+
+def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:
+    """Print whether a number, an answer to a question, is right; `why` explains it once it is."""
+    if got is None or got is ...:
+        print(Verdict(False, f"{what}: not yet answered"))
+        return False
+    try:
+        right = bool(np.isclose(float(got), expected, rtol=rtol))
+    except (TypeError, ValueError):
+        print(Verdict(False, f"{what}: a number is wanted, got {got!r}"))
+        return False
+    if right:
+        print(Verdict(True, f"{what}: {got}" + (f" — {why}" if why else "")))
+    else:
+        print(
+            Verdict(False, f"{what}: {got} is too {'large' if float(got) > expected else 'small'}")
+        )
+    return right
