@@ -21,6 +21,7 @@ help:  ## show this list
 course: setup  ## run every lesson on this machine; pages in build/course/index.html
 	@$(IN_VENV) cnnlab.course run $(LESSON)
 
+test: export CNNLAB_OFFLINE = 1
 test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .

@@ -245,7 +245,7 @@ def check(wanted: list[str], notebooks: Path, address: str | None) -> int:
             found.append("is not in canonical form, or was edited after rendering")
         try:
             if lesson.stamp(nb, path.name, address) != nb:
-                found.append("has an outdated title or setup cell")
+                found.append("has an outdated title, setup or kernel cell")
         except ValueError as problem:
             found.append(str(problem))
         if found:

@@ -1,5 +1,6 @@
-"""A lesson as a file: its two stamped cells, its one canonical form, and what may not be in it."""
+"""A lesson as a file: its stamped cells, its one canonical form, and what may not be in it."""
 
+import ast
 import copy
 import hashlib
 import re
@@ -93,15 +94,33 @@ def setup_source(address: str | None, extras: list[str]) -> str:
     return SETUP.format(install=install)
 
 
+def kernel_source(name: str) -> str:
+    """Return the text of a kernel, such as `loops.conv_forward`, as it stands in cnnlab/kernels.
+
+    Raises ValueError if there is no such module or function.
+    """
+    module, _, function = name.partition(".")
+    path = ROOT / "cnnlab" / "kernels" / f"{module}.py"
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and node.name == function:
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    raise ValueError(f"kernel: expected module.function below cnnlab/kernels, got {name!r}")
+
+
 def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
-    """Return a copy of the notebook with its title cell and its setup cell written anew.
+    """Return a copy of the notebook with its title, setup and kernel cells written anew.
 
     The setup cell is the first code cell, tagged `setup`; its other tags name extras of cnnlab.
+    A cell tagged `kernel:loops.conv_forward` shows that function, character for character.
 
     Raises
     ------
     ValueError
-        if the first cell is not a title or the first code cell is not tagged `setup`.
+        if the first cell is not a title, the first code cell is not tagged `setup`, or a kernel
+        does not exist.
     """
     nb = copy.deepcopy(nb)
     if not nb.cells or nb.cells[0].cell_type != "markdown" or not nb.cells[0].source[:2] == "# ":
@@ -111,6 +130,10 @@ def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
     if setup is None or "setup" not in setup.metadata.get("tags", []):
         raise ValueError(f"{name}: the first code cell must carry the tag 'setup'")
     setup.source = setup_source(address, [tag for tag in setup.metadata.tags if tag != "setup"])
+    for cell in nb.cells:
+        for tag in cell.metadata.get("tags", []):
+            if tag.startswith("kernel:"):
+                cell.source = kernel_source(tag.removeprefix("kernel:"))
     return nb
 
 

@@ -115,7 +115,7 @@ def test_render_makes_lessons_that_check_accepts(notebooks, capsys):
 
     capsys.readouterr()
     assert course.check([], folder, None) == 1
-    assert "outdated title or setup cell" in capsys.readouterr().err
+    assert "outdated title, setup or kernel cell" in capsys.readouterr().err
     path.write_text(rendered.decode().replace("1 + 1", "1 + 2"))
     assert course.check([], folder, GITHUB) == 1
     assert "edited after rendering" in capsys.readouterr().err

@@ -227,3 +227,23 @@ def test_the_setup_cell_prefers_the_clone_it_is_in(tmp_path):
     command = [sys.executable, "-I", "-c", lesson.setup_source(None, [])]
     done = subprocess.run(command, cwd=tmp_path / "notebooks", capture_output=True, text=True)
     assert done.stdout == "cnnlab of the clone\n", done.stderr
+
+
+# --- kernels shown in a lesson --------------------------------------------------------------------
+
+
+def test_a_kernel_cell_shows_the_kernel_as_it_stands_in_the_package():
+    nb = toy("def conv_forward(): 'an old copy'")
+    nb.cells[2].metadata["tags"] = ["kernel:loops.conv_forward"]
+    source = lesson.stamp(nb, "00_toy.ipynb", None).cells[2].source
+    assert source.startswith("@numba.njit\ndef conv_forward(x, w, b, z, stride=1):")
+    text = (lesson.ROOT / "cnnlab" / "kernels" / "loops.py").read_text(encoding="utf-8")
+    assert f"\n{source}\n\n\n" in text
+
+
+@pytest.mark.parametrize("name", ["loops.nothing", "nowhere.conv_forward", "loops"])
+def test_a_kernel_that_does_not_exist_is_named(name):
+    nb = toy("...")
+    nb.cells[2].metadata["tags"] = [f"kernel:{name}"]
+    with pytest.raises(ValueError, match=f"expected module.function .* got '{name}'"):
+        lesson.stamp(nb, "00_toy.ipynb", None)
