@@ -68,9 +68,7 @@ def train(
         for first in range(0, len(images), batch):
             chosen = order[first : first + batch]
             x = images[chosen].astype(strategy.dtype, copy=False)
-            total += loss_and_gradients(strategy, params, x, labels[chosen], grads)
-            grads.flat *= rate / len(chosen)
-            params.flat -= grads.flat
+            total += sgd_step(strategy, params, grads, x, labels[chosen], rate)
             seen += len(chosen)
             if not bar.disable:
                 bar.set_postfix(loss=f"{total / seen:.3f}", refresh=False)
@@ -87,6 +85,24 @@ def train(
             }
         )
     return training
+
+
+def sgd_step(
+    strategy: Strategy,
+    params: Parameters,
+    grads: Parameters,
+    x: np.ndarray,
+    labels: np.ndarray,
+    rate: float,
+) -> float:
+    """One step of stochastic gradient descent on a batch; returns its loss, summed over images.
+
+    `grads` is the place for the gradients, and holds the step afterwards.
+    """
+    loss = loss_and_gradients(strategy, params, x, labels, grads)
+    grads.flat *= rate / len(labels)
+    params.flat -= grads.flat
+    return loss
 
 
 def predict(

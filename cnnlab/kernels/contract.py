@@ -38,8 +38,11 @@ class Strategy:
     function, the argument, what was expected and what came. `kernel(name)` is the raw function.
     """
 
-    def __init__(self, name: str, summary: str, dtype=np.float32, module: str = ""):
+    def __init__(
+        self, name: str, summary: str, dtype=np.float32, module: str = "", parallel: bool = False
+    ):
         self.name, self.summary, self.dtype = name, summary, np.dtype(dtype)
+        self.parallel = parallel  # whether it uses more than one thread
         self._module = module or f"cnnlab.kernels.{name}"
 
     def __repr__(self) -> str:

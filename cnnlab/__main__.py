@@ -1,0 +1,178 @@
+"""The command line: `python -m cnnlab machine`, `train` and `bench`."""
+
+import argparse
+import importlib.util
+import json
+import sys
+
+from cnnlab import machine
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a mistake with one line and exit status 2."""
+
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    chosen = parser().parse_args(arguments)
+    try:
+        return chosen.command(chosen)
+    except ValueError as problem:
+        print(f"cnnlab: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("cnnlab: stopped", file=sys.stderr)
+        return 130
+
+
+def parser() -> Parser:
+    """The parser of the whole command line."""
+    top = Parser(prog="python -m cnnlab", description="Parallelizing a convolutional network.")
+    commands = top.add_subparsers(required=True, metavar="machine | train | bench")
+
+    one = commands.add_parser("machine", help="what this computer is, and its measured ceilings")
+    one.set_defaults(command=show_machine)
+
+    two = commands.add_parser("train", help="train the network, one epoch or more")
+    two.set_defaults(command=train)
+    two.add_argument("--kernels", default="vector", help="a strategy (default: vector)")
+    two.add_argument("--epochs", type=whole, default=1, metavar="E")
+    two.add_argument("--rate", type=positive, metavar="R", help="learning rate, for mean gradients")
+    two.add_argument("--seed", type=int, default=0, help="of the parameters and the shuffling")
+
+    three = commands.add_parser("bench", help="seconds per epoch of the strategies, and by layer")
+    three.set_defaults(command=bench)
+    three.add_argument("--kernels", help="strategies, separated by commas (default: the fast ones)")
+    three.add_argument("--against", choices=["torch"], help="measure PyTorch too, in the same run")
+    three.add_argument("--repeats", type=whole, default=11, help="samples of each (default: 11)")
+
+    for command in (two, three):
+        command.add_argument("--data", default="auto", help="mnist, fashion, digits or auto")
+        command.add_argument("--batch", type=whole, metavar="N", help="images a step")
+        command.add_argument("--threads", type=whole, default=1, metavar="T")
+        command.add_argument(
+            "--images", type=whole, metavar="N", help="use the first N images only"
+        )
+    for command in (one, two, three):
+        command.add_argument("--json", action="store_true", help="end with one line of JSON")
+    return top
+
+
+def whole(text: str) -> int:
+    """A whole number of at least 1, or argparse's error."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def positive(text: str) -> float:
+    """A positive finite number, or argparse's error."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {text!r}")
+    return number
+
+
+def show_machine(chosen) -> int:
+    """Print what the machine is and the two ceilings of its roofline."""
+    peak, bandwidth = machine.float32_peak(), machine.memory_bandwidth()
+    if chosen.json:
+        print(json.dumps(machine.describe() | {"float32_peak": peak, "bandwidth": bandwidth}))
+    else:
+        print(machine.summary())
+        print(
+            f"one core   {peak / 1e9:.0f} GFLOP/s (float32), {bandwidth / 1e9:.1f} GB/s, measured"
+        )
+    return 0
+
+
+def train(chosen) -> int:
+    """Train, show each epoch, and sum up."""
+    from cnnlab import training
+    from cnnlab.data import load
+
+    strategy = training.find(chosen.kernels)
+    check_threads([strategy], chosen.threads)
+    data = load(chosen.data, chosen.images)
+    batch = chosen.batch or training.BATCH
+    result = training.train(
+        data,
+        strategy,
+        epochs=chosen.epochs,
+        batch=batch,
+        rate=chosen.rate or training.RATE,
+        seed=chosen.seed,
+    )
+    for row in result.history:
+        print(
+            f"epoch {row['epoch']}: loss {row['loss']:.3f}, test accuracy "
+            f"{row['test_accuracy']:.2%}, {row['seconds']:.2f} s, "
+            f"{row['images_per_second']:,.0f} images/s"
+        )
+    if chosen.json:
+        seconds = sum(row["seconds"] for row in result.history) / chosen.epochs
+        summary = {
+            "kernels": strategy.name,
+            "n_threads": chosen.threads,
+            "n_ranks": 1,
+            "data": data.name,
+            "n_images": len(data.train_images),
+            "batch": batch,
+            "epochs": chosen.epochs,
+            "seconds_per_epoch": seconds,
+            "images_per_second": len(data.train_images) / seconds,
+            "train_loss": result.history[-1]["loss"],
+            "test_accuracy": result.history[-1]["test_accuracy"],
+            "history": result.history,
+            "machine": machine.describe(),
+        }
+        print(json.dumps(summary))
+    return 0
+
+
+def bench(chosen) -> int:
+    """Measure the strategies and print the table, or JSON."""
+    from cnnlab import bench as benchmark
+    from cnnlab import training
+    from cnnlab.data import load
+    from cnnlab.kernels import KERNELS
+
+    if chosen.against == "torch" and importlib.util.find_spec("torch") is None:
+        raise ValueError("--against torch: PyTorch is not installed; pip install torch")
+    names = [name for name in KERNELS if name != "reference"]
+    if chosen.kernels:
+        names = [training.find(name).name for name in chosen.kernels.split(",")]
+    check_threads([KERNELS[name] for name in names], chosen.threads)
+    data = load(chosen.data, chosen.images or 8192)
+    batch = chosen.batch or 64
+    if batch > len(data.train_images):
+        raise ValueError(f"--batch: at most the {len(data.train_images)} images, got {batch}")
+    report = benchmark.run(
+        names,
+        data,
+        batch=batch,
+        n_threads=chosen.threads,
+        against=chosen.against,
+        repeats=chosen.repeats,
+    )
+    print(benchmark.table(report))
+    if chosen.json:
+        print(json.dumps(report))
+    return 0
+
+
+def check_threads(strategies, n_threads: int) -> None:
+    """Refuse several threads where no strategy could use them."""
+    if n_threads > 1 and not any(strategy.parallel for strategy in strategies):
+        names = ", ".join(strategy.name for strategy in strategies)
+        raise ValueError(f"--threads {n_threads}: {names} runs on one thread; use --threads 1")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

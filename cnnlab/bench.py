@@ -1,0 +1,219 @@
+"""Benchmarks: whole training steps and single layers of every strategy, alternated in one run."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cnnlab import machine, measure
+from cnnlab.kernels import CONTRACT, KERNELS, Strategy
+from cnnlab.kernels.contract import STRIDES
+from cnnlab.network import Network, Parameters, loss_and_gradients
+from cnnlab.training import RATE, sgd_step
+
+EPOCH = 60_000  # images
+LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
+
+
+class Contestant:
+    """One way to train: `step()` takes the next batch through forward, backward and update."""
+
+    def __init__(self, strategy: Strategy, data, batch: int):
+        self.strategy, self.batch = strategy, batch
+        self.params = Network().parameters(0, strategy.dtype)
+        self.grads = Network().zeros(strategy.dtype)
+        self.images = data.train_images.astype(strategy.dtype, copy=False)
+        self.labels = data.train_labels
+        self.order, self.position = np.random.default_rng(0).permutation(len(self.labels)), 0
+
+    def next_batch(self) -> np.ndarray:
+        """Indices of the next batch, round and round through the shuffled images."""
+        if self.position + self.batch > len(self.order):
+            self.position = 0
+        self.position += self.batch
+        return self.order[self.position - self.batch : self.position]
+
+    def step(self) -> None:
+        """Train on the next batch."""
+        chosen = self.next_batch()
+        x, labels = self.images[chosen], self.labels[chosen]
+        sgd_step(self.strategy, self.params, self.grads, x, labels, RATE)
+
+    def gradients(self, x: np.ndarray, labels: np.ndarray) -> Parameters:
+        """Gradients of a batch, summed, at the parameters as they are now."""
+        x = x.astype(self.strategy.dtype)
+        loss_and_gradients(self.strategy, self.params, x, labels, self.grads)
+        return self.grads
+
+    def check(self) -> None:
+        """Raise AssertionError unless the gradients of a batch are those of the reference."""
+        x, labels = self.images[: self.batch], self.labels[: self.batch]
+        exact = Contestant.__new__(Contestant)
+        exact.strategy = KERNELS["reference"]
+        exact.params, exact.grads = Network().zeros(np.float64), Network().zeros(np.float64)
+        exact.params.flat[:] = self.params.flat
+        measure.same(
+            self.gradients(x, labels).flat,
+            exact.gradients(x, labels).flat,
+            name=f"gradients of {self.strategy.name}",
+        )
+
+
+def contestants(names: Sequence[str], data, batch: int, n_threads: int, against: str | None):
+    """The strategies of these names, and PyTorch if asked for, as one dictionary."""
+    found = {name: Contestant(KERNELS[name], data, batch) for name in names}
+    if against == "torch":
+        from cnnlab.torch_peer import TorchContestant
+
+        found["torch"] = TorchContestant(data, batch, n_threads)
+    return found
+
+
+def epochs(found: dict[str, Contestant], batch: int, repeats: int) -> dict[str, measure.Timing]:
+    """Seconds for an epoch of 60,000 images by each contestant; every one is checked first."""
+    timings = measure.compare(
+        {name: one.step for name, one in found.items()},
+        checks={name: one.check for name, one in found.items()},
+        repeats=repeats,
+        min_time=0.1,
+    )
+    scale = EPOCH / batch
+    return {
+        name: measure.Timing(name, tuple(scale * s for s in timing.samples))
+        for name, timing in timings.items()
+    }
+
+
+def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str, measure.Timing]]:
+    """Seconds of each operation, checked and alternated: operation → strategy → Timing."""
+    return {
+        operation: measure.compare(
+            {name: layer_call(name, operation, batch) for name in names}, repeats=repeats
+        )
+        for operation in layer_shapes(batch)
+    }
+
+
+def layer_shapes(batch: int) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Shapes of the arguments of every operation that a training step of the network performs."""
+    net = Network()
+    sizes = {"N": batch, "D": net.features, "O": net.classes}
+    conv = sizes | dict(zip("CHW", net.image_shape, strict=True)) | {"K": net.kernel}
+    conv |= dict(zip("FPQ", net.conv_shape, strict=True))
+    pool = sizes | dict(zip("CHW", net.conv_shape, strict=True)) | {"K": net.pool}
+    pool |= dict(zip("CPQ", net.pool_shape, strict=True))
+    shapes = {}
+    for operation, arguments in CONTRACT.items():
+        letters = pool if operation.startswith("pool") else conv
+        shapes[operation] = {
+            name: (batch, *net.conv_shape) if text == "..." else tuple(letters[i] for i in text)
+            for name, text in arguments.items()
+        }
+    del shapes["conv_backward_input"]  # the first layer: nobody needs it
+    return shapes
+
+
+def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
+    """A call of one operation on the network's shapes, proved against the reference."""
+    strategy, rng = KERNELS[name], np.random.default_rng(0)
+    arrays = [
+        rng.integers(0, Network().classes, shape)
+        if argument == "labels"
+        else rng.uniform(0.02, 0.98, shape).astype(strategy.dtype)
+        for argument, shape in layer_shapes(batch)[operation].items()
+    ]
+    options = {}
+    if operation in STRIDES:
+        options["stride"] = Network().pool if operation.startswith("pool") else 1
+    exact = [a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays]
+    getattr(KERNELS["reference"], operation)(*exact, **options)
+    getattr(strategy, operation)(*arrays, **options)
+    measure.same(arrays[-1], exact[-1], name=f"{operation} of {name}")
+    kernel = strategy.kernel(operation)
+    return lambda: kernel(*arrays, *options.values())
+
+
+def run(
+    names: Sequence[str],
+    data,
+    *,
+    batch: int = 64,
+    n_threads: int = 1,
+    against: str | None = None,
+    repeats: int = 11,
+    progress=sys.stderr,
+) -> dict:
+    """Measure strategies on this machine; return what `python -m cnnlab bench --json` prints.
+
+    `results` has a row for each contestant: seconds per epoch with their 95 % interval, GFLOP/s
+    and their share of one core's measured peak, seconds per epoch of each operation, and how many
+    times faster it is than `ratio_to`, with its interval.
+    """
+    print("measuring the peak of one core, then whole steps, then layers", file=progress)
+    peak = machine.float32_peak()
+    found = contestants(names, data, batch, n_threads, against)
+    timings = epochs(found, batch, repeats)
+    by_layer = layers(names, batch, max(3, repeats // 2))
+    base = against or ("loops" if "loops" in names else names[0])
+    flops = 2 * sum(Network().multiply_adds.values()) * EPOCH
+    results = []
+    for name, timing in timings.items():
+        ratio = measure.speedup(timings[base], timing)
+        gflops = flops / timing.median / 1e9
+        results.append(
+            {
+                "kernels": name,
+                "n_threads": n_threads,
+                "n_ranks": 1,
+                "data": data.name,
+                "n_images": EPOCH,
+                "batch": batch,
+                "epochs": 1,
+                "seconds_per_epoch": timing.median,
+                "seconds_interval": [timing.low, timing.high],
+                "images_per_second": EPOCH / timing.median,
+                "train_loss": None,
+                "test_accuracy": None,
+                "gflops": gflops,
+                "peak_fraction": gflops * 1e9 / peak,
+                "ratio_to": base,
+                "ratio": ratio.value,
+                "ratio_interval": [ratio.low, ratio.high],
+                "layers": {
+                    operation: of[name].median * EPOCH / batch
+                    for operation, of in by_layer.items()
+                    if name in of
+                },
+                "machine": machine.describe()["cpu"],
+            }
+        )
+    return {
+        "results": results,
+        "ratio_to": base,
+        "peak_gflops": peak / 1e9,
+        "machine": machine.describe(),
+    }
+
+
+def table(report: dict) -> str:
+    """The report of `run` as text for people."""
+    batch, base = report["results"][0]["batch"], report["ratio_to"]
+    lines = [
+        f"An epoch of {EPOCH:,} images at batch {batch}, median and 95 % interval; one core's "
+        f"measured peak: {report['peak_gflops']:.0f} GFLOP/s",
+        f"{'':10} {'seconds':>24} {'GFLOP/s':>8} {'of peak':>8}  times faster than {base}",
+    ]
+    for row in report["results"]:
+        low, high = row["seconds_interval"]
+        seconds = f"{row['seconds_per_epoch']:.3g} ({low:.3g} to {high:.3g})"
+        faster = "{:.3g} ({:.3g} to {:.3g})".format(row["ratio"], *row["ratio_interval"])
+        lines.append(
+            f"{row['kernels']:10} {seconds:>24} {row['gflops']:8.1f} "
+            f"{row['peak_fraction']:8.0%}  {faster}"
+        )
+    named = [row for row in report["results"] if row["layers"]]
+    lines += ["", "Seconds per epoch by operation" + "".join(f"{r['kernels']:>12}" for r in named)]
+    for operation in named[0]["layers"]:
+        figures = "".join(f"{row['layers'][operation]:12.3g}" for row in named)
+        lines.append(f"  {operation:28}{figures}")
+    return "\n".join(lines)

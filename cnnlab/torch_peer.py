@@ -1,0 +1,53 @@
+"""PyTorch as a peer to measure against: the same network, batch, rate and number of threads.
+
+PyTorch is never a dependency; this module is imported only where somebody asks for it.
+"""
+
+import torch
+from torch.nn import functional
+
+from cnnlab.bench import Contestant
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network
+from cnnlab.training import RATE
+
+
+class TorchContestant(Contestant):
+    """The network in PyTorch's eager mode; pooling is a convolution with one group a map."""
+
+    def __init__(self, data, batch: int, n_threads: int):
+        super().__init__(KERNELS["loops"], data, batch)
+        torch.set_num_threads(n_threads)
+        self.x, self.y = torch.from_numpy(self.images), torch.from_numpy(self.labels)
+        shapes = Network().parameter_shapes
+        shapes["pool_w"] = (Network().filters, 1, Network().pool, Network().pool)
+        self.weights = [
+            torch.from_numpy(array.copy()).reshape(shapes[name]).requires_grad_()
+            for name, array in zip(shapes, self.params, strict=True)
+        ]
+        self.optimizer = torch.optim.SGD(self.weights, lr=RATE / batch)
+
+    def loss(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss of a batch, summed over images and classes."""
+        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = self.weights
+        net = Network()
+        y = torch.sigmoid(functional.conv2d(x, conv_w, conv_b))
+        y = functional.conv2d(y, pool_w, pool_b, stride=net.pool, groups=net.filters)
+        z = functional.linear(torch.sigmoid(y).flatten(1), dense_w, dense_b)
+        onehot = functional.one_hot(labels, net.classes).to(z.dtype)
+        return functional.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
+
+    def step(self) -> None:
+        """Train on the next batch."""
+        chosen = torch.from_numpy(self.next_batch())
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(self.x[chosen], self.y[chosen]).backward()
+        self.optimizer.step()
+
+    def gradients(self, x, labels):
+        """Gradients of a batch, summed, at the initial parameters, as `Parameters`."""
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(torch.from_numpy(x), torch.from_numpy(labels)).backward()
+        for array, weight in zip(self.grads, self.weights, strict=True):
+            array[:] = weight.grad.numpy().reshape(array.shape)
+        return self.grads
