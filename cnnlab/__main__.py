@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import json
 import sys
+from pathlib import Path
 
 from cnnlab import machine
 
@@ -47,6 +48,7 @@ def parser() -> Parser:
     three.set_defaults(command=bench)
     three.add_argument("--kernels", help="strategies, separated by commas (default: the fast ones)")
     three.add_argument("--against", choices=["torch"], help="measure PyTorch too, in the same run")
+    three.add_argument("--record", metavar="FOLDER", help="keep the figures and a plot there")
     three.add_argument("--repeats", type=whole, default=11, help="samples of each (default: 11)")
 
     for command in (two, three):
@@ -162,6 +164,8 @@ def bench(chosen) -> int:
         repeats=chosen.repeats,
     )
     print(benchmark.table(report))
+    if chosen.record:
+        print("recorded in", benchmark.record(report, Path(chosen.record)))
     if chosen.json:
         print(json.dumps(report))
     return 0

@@ -1,7 +1,10 @@
 """Benchmarks: whole training steps and single layers of every strategy, alternated in one run."""
 
+import json
+import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -171,6 +174,7 @@ def run(
                 "epochs": 1,
                 "seconds_per_epoch": timing.median,
                 "seconds_interval": [timing.low, timing.high],
+                "samples": list(timing.samples),
                 "images_per_second": EPOCH / timing.median,
                 "train_loss": None,
                 "test_accuracy": None,
@@ -193,6 +197,29 @@ def run(
         "peak_gflops": peak / 1e9,
         "machine": machine.describe(),
     }
+
+
+def record(report: dict, folder: Path) -> Path:
+    """Keep a report of `run` as bench-<processor>.json and as speedup.png; return the first.
+
+    The folder is made where it is missing. The picture shows times of whole training steps.
+    """
+    import matplotlib.pyplot as plt
+
+    from cnnlab import plots
+
+    folder.mkdir(parents=True, exist_ok=True)
+    cpu = re.sub(r"\W+", "-", str(report["machine"]["cpu"]).lower()).strip("-")
+    file = folder / f"bench-{cpu}.json"
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    rows = report["results"]
+    timings = {r["kernels"]: measure.Timing(r["kernels"], tuple(r["samples"])) for r in rows}
+    base = "loops" if "loops" in timings else report["ratio_to"]
+    title = f"An epoch of {EPOCH:,} images, batches of {rows[0]['batch']}"
+    axes = plots.speedups(timings, base=base, per="epoch", title=title)
+    axes.figure.savefig(folder / "speedup.png", dpi=150)
+    plt.close(axes.figure)
+    return file
 
 
 def table(report: dict) -> str:

@@ -111,13 +111,14 @@ class Parameters:
         shapes = network.parameter_shapes
         self.network = network
         self.flat = np.zeros(sum(int(np.prod(shape)) for shape in shapes.values()), dtype)
-        self.arrays = []
+        arrays = []
         start = 0
         for name, shape in shapes.items():
             stop = start + int(np.prod(shape))
-            self.arrays.append(self.flat[start:stop].reshape(shape))
-            setattr(self, name, self.arrays[-1])
+            arrays.append(self.flat[start:stop].reshape(shape))
+            setattr(self, name, arrays[-1])
             start = stop
+        self.arrays = tuple(arrays)
 
     def __iter__(self):
         return iter(self.arrays)
@@ -170,14 +171,15 @@ def loss_and_gradients(
             f"labels should have shape {x.shape[:1]}, one for each image, got {labels.shape}"
         )
     check_labels(labels, params.network.classes)
-    if grads.network != params.network or grads.flat.dtype != params.flat.dtype:
+    like = grads.network is params.network or grads.network == params.network
+    if not like or grads.flat.dtype != params.flat.dtype:
         raise ValueError(
             f"grads should be like params, {params.network} in {params.flat.dtype}, "
             f"got {grads.network} in {grads.flat.dtype}"
         )
     fused = getattr(strategy.module, "loss_and_gradients", None)
     if fused:
-        return float(fused(tuple(params), x, labels, tuple(grads)))
+        return float(fused(params.arrays, x, labels, grads.arrays))
     return composed(strategy, params, x, labels, grads)
 
 

@@ -155,9 +155,8 @@ def check_windows(operation: str, sizes: dict, stride: int) -> None:
 
 def check_labels(labels: np.ndarray, classes: int) -> None:
     """Check that every label is a class: 0 <= label < classes."""
-    wrong = (labels < 0) | (labels >= classes)
-    if wrong.any():
-        first = int(wrong.argmax())
+    if labels.min() < 0 or labels.max() >= classes:
+        first = int(((labels < 0) | (labels >= classes)).argmax())
         raise ValueError(
             f"labels should lie in 0..{classes - 1}, got {labels[first]} at position {first}"
         )
