@@ -105,6 +105,7 @@ def cache(tmp_path, monkeypatch):
     """No network, no folder of the user's, an empty cache."""
     monkeypatch.delenv("CNNLAB_DATA", raising=False)
     monkeypatch.delenv("CNNLAB_OFFLINE", raising=False)
+    monkeypatch.setattr(idx, "PATIENCE", 30.0)  # a loaded machine is no slow mirror
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(idx, "_cache", lambda name: tmp_path / "cache" / name)
     monkeypatch.setattr(idx, "_failed_downloads", {})
