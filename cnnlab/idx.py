@@ -7,14 +7,18 @@ import math
 import os
 import threading
 import uuid
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
-import pooch
-from tqdm import tqdm
+from tqdm import TqdmWarning, tqdm
+
+with warnings.catch_warnings():  # pooch asks for notebook widgets, which nobody needs
+    warnings.simplefilter("ignore", TqdmWarning)
+    import pooch
 
 FILES = (
     "train-images-idx3-ubyte",

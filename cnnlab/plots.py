@@ -41,7 +41,14 @@ ERRORS = {"elinewidth": 1.2, "capsize": 3}
 
 def style() -> AbstractContextManager:
     """Return a context in which figures of your own look like these."""
+    _choose_backend()
     return plt.rc_context(STYLE)
+
+
+@functools.cache
+def _choose_backend() -> None:
+    """Choose it outside the context: a first choice inside would not stay interactive after it."""
+    plt.switch_backend(plt.get_backend())
 
 
 def colors(names: Sequence[str]) -> list[str]:

@@ -121,10 +121,10 @@ def check_array(argument: str, array, dtype) -> None:
     """Check that `array` is a C-contiguous NumPy array of the dtype."""
     if not isinstance(array, np.ndarray):
         raise TypeError(
-            f"{argument} should be a NumPy array of {dtype}, got {type(array).__name__}"
+            f"{argument} should be a NumPy array of {np.dtype(dtype)}, got {type(array).__name__}"
         )
     if array.dtype != dtype:
-        raise TypeError(f"{argument} should have dtype {dtype}, got {array.dtype}")
+        raise TypeError(f"{argument} should have dtype {np.dtype(dtype)}, got {array.dtype}")
     if not array.flags.c_contiguous:
         raise ValueError(
             f"{argument} should be C-contiguous, got strides {array.strides}; "

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from cnnlab.kernels import CONTRACT, KERNELS
+
+LOOPS = KERNELS["loops"]
+
+
+def arguments(**changed):
+    arrays = {
+        "x": np.ones((2, 3, 7, 9), np.float32),
+        "w": np.ones((4, 3, 3, 3), np.float32),
+        "b": np.ones(4, np.float32),
+        "z": np.empty((2, 4, 3, 4), np.float32),
+    }
+    return [*(arrays | changed).values()]
+
+
+def test_the_arguments_as_they_should_be_pass():
+    x, w, b, z = arguments()
+    LOOPS.conv_forward(x, w, b, z, stride=2)
+    assert (z == 28).all()
+
+
+@pytest.mark.parametrize(
+    "changed, error, message",
+    [
+        ({"x": np.ones((2, 3, 7, 9))}, TypeError, "x should have dtype float32, got float64"),
+        ({"x": [1.0]}, TypeError, "x should be a NumPy array of float32, got list"),
+        (
+            {"x": np.ones((2, 3, 63), np.float32)},
+            ValueError,
+            r"x should have 4 .* got shape \(2, 3",
+        ),
+        ({"x": np.ones((0, 3, 7, 9), np.float32)}, ValueError, "x should have 4 non-empty"),
+        (
+            {"x": np.ones((2, 3, 7, 18), np.float32)[..., ::2]},
+            ValueError,
+            "x should be C-contiguous, got strides",
+        ),
+        ({"w": np.ones((4, 2, 3, 3), np.float32)}, ValueError, "w should have C=3 as in x"),
+        ({"w": np.ones((4, 3, 3, 2), np.float32)}, ValueError, "w should have K=3 as in w"),
+        ({"w": np.ones((4, 3, 8, 8), np.float32)}, ValueError, "x should have H of at least K=8"),
+        ({"b": np.ones(5, np.float32)}, ValueError, "b should have F=4 as in w"),
+        ({"z": np.empty((2, 4, 3, 3), np.float32)}, ValueError, r"z should have Q=.*=4 .* got 3"),
+        ({"z": np.empty((2, 4, 4, 4), np.float32)}, ValueError, r"z should have P=.*=3 .* got 4"),
+    ],
+)
+def test_a_wrong_array_is_named_with_what_was_expected_and_what_came(changed, error, message):
+    with pytest.raises(error, match=f"conv_forward: {message}"):
+        LOOPS.conv_forward(*arguments(**changed), stride=2)
+
+
+def test_an_output_that_cannot_be_written_is_named():
+    z = np.empty((2, 4, 3, 4), np.float32)
+    z.flags.writeable = False
+    with pytest.raises(ValueError, match="z should be writeable"):
+        LOOPS.conv_forward(*arguments(z=z), stride=2)
+
+
+@pytest.mark.parametrize("stride", [0, -1, 1.5, "2"])
+def test_an_impossible_stride_is_named(stride):
+    with pytest.raises(ValueError, match=f"stride should be a whole number .* got {stride!r}"):
+        LOOPS.conv_forward(*arguments(), stride=stride)
+
+
+def test_a_stride_where_there_is_none_and_missing_arrays():
+    y = np.ones((2, 3), np.float32)
+    with pytest.raises(TypeError, match="sigmoid takes no stride"):
+        LOOPS.sigmoid(y, y.copy(), stride=2)
+    with pytest.raises(TypeError, match=r"sigmoid takes 2 arrays \(z, y\), got 1"):
+        LOOPS.sigmoid(y)
+    with pytest.raises(ValueError, match=r"y should have the shape of z, \(2, 3\), got \(3, 2\)"):
+        LOOPS.sigmoid(y, y.reshape(3, 2))
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_a_label_out_of_range_is_named(label):
+    y = np.full((2, 3), 0.5, np.float32)
+    with pytest.raises(ValueError, match=rf"labels should lie in 0..2, got {label} at position 1"):
+        LOOPS.cross_entropy(y, np.array([0, label]), y.copy())
+    with pytest.raises(TypeError, match="labels should have dtype int64, got int32"):
+        LOOPS.cross_entropy(y, np.array([0, 1], np.int32), y.copy())
+
+
+def test_a_strategy_knows_what_it_has():
+    with pytest.raises(AttributeError, match="'loops' has no 'conv'; it has conv_forward"):
+        _ = LOOPS.conv
+    for strategy in KERNELS.values():
+        for operation in CONTRACT:
+            assert callable(strategy.kernel(operation)) and callable(getattr(strategy, operation))
