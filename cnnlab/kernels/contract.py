@@ -39,11 +39,17 @@ class Strategy:
     """
 
     def __init__(
-        self, name: str, summary: str, dtype=np.float32, module: str = "", parallel: bool = False
+        self,
+        name: str,
+        summary: str,
+        dtype=np.float32,
+        module: object = None,
+        parallel: bool = False,
     ):
         self.name, self.summary, self.dtype = name, summary, np.dtype(dtype)
         self.parallel = parallel  # whether it uses more than one thread
-        self._module = module or f"cnnlab.kernels.{name}"
+        if module is not None:  # else the one of that name, see below
+            self.module = module
 
     def __repr__(self) -> str:
         return f"<strategy {self.name}: {self.summary}>"
@@ -51,7 +57,7 @@ class Strategy:
     @functools.cached_property
     def module(self):
         """The module, imported when first used: MPI or CUDA need not be there for the others."""
-        return importlib.import_module(self._module)
+        return importlib.import_module(f"cnnlab.kernels.{self.name}")
 
     def kernel(self, name: str):
         """The raw, unchecked function `name` of the strategy's module."""
