@@ -12,6 +12,7 @@ import numpy as np
 
 from cnnlab.kernels import reference
 from cnnlab.kernels.contract import CONTRACT, STRIDES
+from cnnlab.kernels.rungs import vector_instructions
 
 GUARD = 64  # elements before and after each output, which no kernel may touch
 POISON = np.nan  # outputs hold it before the call: a kernel that only adds, or leaves gaps, shows
@@ -237,6 +238,18 @@ def exercise(operation: str, function: Callable, **options) -> bool:
     verdict = kernel(operation, function, **options)
     print(verdict)
     return bool(verdict)
+
+
+def vectorized(operation: str, function: Callable, **options) -> bool:
+    """Like `exercise`, for a Numba kernel that must also have vector instructions."""
+    if not exercise(operation, function, **options):
+        return False
+    if not hasattr(function, "inspect_asm"):
+        print(Verdict(False, f"{operation}: decorate it with @numba.njit, it is plain Python"))
+        return False
+    count = vector_instructions(function)
+    print(Verdict(count > 0, f"{operation}: {count} vector instructions in its machine code"))
+    return count > 0
 
 
 def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:

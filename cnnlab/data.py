@@ -1,4 +1,5 @@
-"""Images of 28 x 28 pixels in ten classes: `load("mnist")`, `"fashion"`, `"digits"` or `"auto"`.
+"""Images of 28 x 28 pixels in ten classes: `load("mnist")`, `"fashion"`, `"digits"` or `"auto"`;
+and `report()`, the figures of the 2024 report.
 
 MNIST and Fashion-MNIST are looked for in the folder that the environment variable CNNLAB_DATA names
 (or in its subfolder `mnist` or `fashion`), then in the cache, then on the public mirrors.
@@ -6,7 +7,9 @@ The digits come with scikit-learn and need no network. With CNNLAB_OFFLINE set t
 nothing is ever downloaded.
 """
 
+import json
 from dataclasses import dataclass
+from importlib import resources
 
 import numpy as np
 
@@ -57,6 +60,16 @@ def load(name: str = "auto", n_train: int | None = None, n_test: int | None = No
         dataset = _digits(n_train, n_test)
         print(f"auto chose digits: {error}")
     return dataset
+
+
+def report() -> dict:
+    """The figures that lessons quote from *Parallelizing Convolutional Neural Networks* (2024).
+
+    Keys: `source`, `images_per_epoch`, `sequential` (`layer_seconds` and `epoch_seconds`, for one
+    epoch), `openmp`, `mpi` and `cuda` (speedups over sequential; None where the program crashed).
+    """
+    text = resources.files("cnnlab").joinpath("report.json").read_text(encoding="utf-8")
+    return json.loads(text)
 
 
 def _published(

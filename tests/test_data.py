@@ -1,3 +1,7 @@
+import tomllib
+from importlib import resources
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,7 +10,7 @@ from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
 from cnnlab import data, idx
-from cnnlab.data import DataError, load
+from cnnlab.data import DataError, load, report
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +171,28 @@ def test_auto_asks_no_mirror_offline(fetched, monkeypatch, capsys):
     assert load(n_train=1, n_test=1).name == "digits"
     assert "CNNLAB_OFFLINE is set" in capsys.readouterr().out
     assert fetched == []
+
+
+def test_the_reports_figures_are_quoted_with_their_source():
+    figures = report()
+    assert "Parallelizing Convolutional Neural Networks" in figures["source"]
+    assert figures["images_per_epoch"] == 60_000
+    layers = {"convolution": 97.7, "pooling": 5.127, "fully connected": 2.129}
+    assert figures["sequential"]["layer_seconds"] == layers
+    assert figures["sequential"]["epoch_seconds"] == 102.3
+    openmp, mpi = figures["openmp"], figures["mpi"]
+    assert dict(zip(openmp["threads"], openmp["speedup"], strict=True)) == {
+        2: 2.72, 4: 2.62, 6: 2.16, 8: None
+    }  # fmt: skip
+    assert dict(zip(mpi["ranks"], mpi["speedup"], strict=True)) == {2: 1.53, 4: 1.02}
+    assert figures["cuda"] == {"network_speedup": 34, "layer_speedups": [1083, 987, 5507]}
+
+
+def test_every_small_file_of_the_package_is_installed_with_it():
+    """Setuptools leaves out what is not Python, unless pyproject.toml names it."""
+    pyproject = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    setuptools = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["setuptools"]
+    files = {file.name for file in resources.files("cnnlab").iterdir() if file.is_file()}
+    assert {name for name in files if name.endswith(".json")} == set(
+        setuptools["package-data"]["cnnlab"]
+    )

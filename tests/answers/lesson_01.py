@@ -1,0 +1,88 @@
+"""Answers to the exercises of lesson 01, right and wrong."""
+
+import numpy as np
+
+from cnnlab import check
+from cnnlab.network import Network
+
+NET = Network()
+
+
+def bias(answer):
+    return check.exercise("conv_backward_bias", answer)
+
+
+def inputs(answer):
+    return check.exercise("conv_backward_input", answer)
+
+
+def count(answer):
+    conv = NET.multiply_adds["conv_forward"] + NET.multiply_adds["conv_backward_weights"]
+    return check.value("multiply-adds per epoch", answer, 60_000 * conv)
+
+
+def bias_by_loops(dz, db):
+    for f in range(dz.shape[1]):
+        db[f] = sum(float(dz[n, f, p].sum()) for n in range(len(dz)) for p in range(dz.shape[2]))
+
+
+def bias_by_numpy(dz, db):
+    np.sum(dz, axis=(0, 2, 3), out=db)
+
+
+def bias_of_the_first_image(dz, db):
+    db[:] = dz[0].sum(axis=(1, 2))
+
+
+def bias_added(dz, db):
+    db += dz.sum(axis=(0, 2, 3))
+
+
+def bias_mean(dz, db):
+    db[:] = dz.mean(axis=(0, 2, 3))
+
+
+def gather(dz, w, dx, stride=1, past=0, steps=True):
+    """The gradient at the input, pixel by pixel; `past` and `steps` spoil it."""
+    K, (P, Q) = w.shape[2], dz.shape[2:]
+    for n, c, i, j in np.ndindex(dx.shape):
+        total = 0.0
+        for k in range(K):
+            for l in range(K):
+                p, rest_p = divmod(i - k, stride)
+                q, rest_q = divmod(j - l, stride)
+                fits = not (steps and (rest_p or rest_q))
+                if fits and 0 <= p < P - past and 0 <= q < Q - past:
+                    total += float(dz[n, :, p, q] @ w[:, c, k, l])
+        dx[n, c, i, j] = total
+
+
+def scatter(dz, w, dx, stride=1):
+    dx[:] = 0
+    K = w.shape[2]
+    for n, f, p, q in np.ndindex(dz.shape):
+        i, j = p * stride, q * stride
+        dx[n, :, i : i + K, j : j + K] += dz[n, f, p, q] * w[f]
+
+
+RIGHT = [
+    (bias, bias_by_loops),
+    (bias, bias_by_numpy),
+    (inputs, gather),
+    (inputs, scatter),
+    (count, 60_000 * 2 * 6 * 24 * 24 * 25),
+]
+WRONG = [
+    (bias, lambda dz, db: None, "never written"),
+    (bias, bias_of_the_first_image, "several images"),
+    (bias, bias_added, "without being set to zero"),
+    (bias, bias_mean, "times what they should be"),
+    (inputs, lambda dz, w, dx, stride=1: None, "never written"),
+    (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, stride, past=1), "one square image"),
+    (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, 1), "windows two apart"),
+    (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, stride, 0, False), "two apart"),
+    (inputs, lambda dz, w, dx, stride=1: gather(dz, w[:, :, ::-1], dx, stride), "should be"),
+    (count, 60_000 * 6 * 24 * 24 * 25, "too small"),
+    (count, 60_000 * 4 * 6 * 24 * 24 * 25, "too large"),
+    (count, ..., "not yet answered"),
+]

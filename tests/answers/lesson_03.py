@@ -1,0 +1,161 @@
+"""Answers to the exercises of lesson 03, right and wrong ones."""
+
+import decimal
+
+import numba
+import numpy as np
+
+from cnnlab import check
+
+
+def intensity(batch, O, D):
+    return 2 * batch * O * D / (4 * (O * D + batch * D + batch * O))
+
+
+def four_images(function) -> bool:
+    return check.exercise("dense_forward", function)
+
+
+def safe_loss(function) -> bool:
+    verdicts = []
+    for z, t in [(0.5, 1), (-2, 0), (40, 0), (-1000, 1), (1000, 0), (1000, 1)]:
+        with decimal.localcontext(prec=500):
+            expected = float((1 + decimal.Decimal(z).exp()).ln() - t * decimal.Decimal(z))
+        with np.errstate(all="ignore"):  # the wrong answers overflow, which is their point
+            got = function(np.float64(z), t)
+        verdicts.append(check.value(f"loss at z = {z}, t = {t}", got, expected))
+    return all(verdicts)
+
+
+def smallest_batch(batch) -> bool:
+    enough = next(n for n in range(1, 1000) if intensity(n, 1024, 1024) >= 10)
+    return check.value("smallest batch bound by arithmetic", batch, enough)
+
+
+@numba.njit
+def four_totals(x, w, b, z):
+    N = z.shape[0]
+    for n in range(0, N - 3, 4):
+        for o in range(z.shape[1]):
+            t0 = t1 = t2 = t3 = b[o]
+            for i in range(x.shape[1]):
+                weight = w[o, i]
+                t0 += weight * x[n, i]
+                t1 += weight * x[n + 1, i]
+                t2 += weight * x[n + 2, i]
+                t3 += weight * x[n + 3, i]
+            z[n, o], z[n + 1, o], z[n + 2, o], z[n + 3, o] = t0, t1, t2, t3
+    for n in range(N - N % 4, N):
+        for o in range(z.shape[1]):
+            total = b[o]
+            for i in range(x.shape[1]):
+                total += w[o, i] * x[n, i]
+            z[n, o] = total
+
+
+@numba.njit
+def four_in_the_output(x, w, b, z):
+    N = z.shape[0]
+    for first in range(0, N, 4):
+        last = min(first + 4, N)
+        for o in range(z.shape[1]):
+            z[first:last, o] = b[o]
+            for i in range(x.shape[1]):
+                for n in range(first, last):
+                    z[n, o] += w[o, i] * x[n, i]
+
+
+@numba.njit
+def leaves_the_rest_out(x, w, b, z):
+    for n in range(0, z.shape[0] - 3, 4):
+        for o in range(z.shape[1]):
+            for m in range(n, n + 4):
+                z[m, o] = b[o]
+                for i in range(x.shape[1]):
+                    z[m, o] += w[o, i] * x[m, i]
+
+
+@numba.njit
+def forgets_the_bias(x, w, b, z):
+    for n in range(z.shape[0]):
+        for o in range(z.shape[1]):
+            z[n, o] = 0
+            for i in range(x.shape[1]):
+                z[n, o] += w[o, i] * x[n, i]
+
+
+@numba.njit
+def only_adds(x, w, b, z):
+    for n in range(z.shape[0]):
+        for o in range(z.shape[1]):
+            for i in range(x.shape[1]):
+                z[n, o] += w[o, i] * x[n, i]
+            z[n, o] += b[o]
+
+
+def writes_past_the_end(x, w, b, z):
+    N, O = z.shape
+    beyond = np.lib.stride_tricks.as_strided(z, (-(-N // 4) * 4, O))
+    beyond[N:] = 0
+    z[:] = x @ w.T + b
+
+
+def forgets_one_of_the_rest(x, w, b, z):
+    whole = max(len(x) - len(x) % 4, 1)
+    z[:whole] = x[:whole] @ w.T + b
+
+
+def larger_of_zero(z, t):
+    return max(z, 0) - t * z + np.log1p(np.exp(-abs(z)))
+
+
+def logaddexp(z, t):
+    return np.logaddexp(0, z) - t * z
+
+
+def sigmoid_first(z, t):
+    y = 1 / (1 + np.exp(-z))
+    return -(t * np.log(y) + (1 - t) * np.log(1 - y))
+
+
+def overflows(z, t):
+    return np.log1p(np.exp(z)) - t * z
+
+
+def clipped(z, t):
+    y = np.clip(1 / (1 + np.exp(-z)), 1e-30, 1 - 1e-16)
+    return -(t * np.log(y) + (1 - t) * np.log(1 - y))
+
+
+def safe_on_one_side_only(z, t):
+    return -t * z + (z if z > 30 else 0) + np.log1p(np.exp(min(z, 30)))
+
+
+def targets_swapped(z, t):
+    return np.logaddexp(0, z) - (1 - t) * z
+
+
+RIGHT = [
+    (four_images, four_totals),
+    (four_images, four_in_the_output),
+    (safe_loss, larger_of_zero),
+    (safe_loss, logaddexp),
+    (smallest_batch, 21),
+    (smallest_batch, np.ceil(20 * 1024 / (1024 - 40))),
+]
+
+WRONG = [
+    (four_images, leaves_the_rest_out, "one square image"),
+    (four_images, forgets_the_bias, "should be"),
+    (four_images, only_adds, "set to zero first"),
+    (four_images, writes_past_the_end, "wrote outside z"),
+    (four_images, forgets_one_of_the_rest, "It is right for one square image"),
+    (safe_loss, sigmoid_first, "z = 40, t = 0: inf is too large"),
+    (safe_loss, overflows, "z = 1000, t = 0: inf is too large"),
+    (safe_loss, clipped, "z = -1000, t = 1: 69"),
+    (safe_loss, safe_on_one_side_only, "z = 40, t = 0"),
+    (safe_loss, targets_swapped, "z = 0.5, t = 1"),
+    (smallest_batch, 20, "too small"),
+    (smallest_batch, 40, "too large"),
+    (smallest_batch, ..., "not yet answered"),
+]
