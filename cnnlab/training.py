@@ -1,5 +1,6 @@
 """Training: mini-batch stochastic gradient descent, the same for every strategy."""
 
+import numbers
 import time
 from dataclasses import dataclass, field
 
@@ -45,15 +46,15 @@ def train(
     on a terminal only). Raises ValueError for impossible arguments.
     """
     strategy = find(kernels)
-    check_plan(data, epochs, batch, rate)
+    check_plan(data, epochs, batch, rate, seed)
     network = network or Network()
     params = network.parameters(seed, strategy.dtype)
     grads = network.zeros(strategy.dtype)
     images, labels = data.train_images, data.train_labels
-    warm_up = min(batch, len(images))
-    loss_and_gradients(
-        strategy, params, images[:warm_up].astype(strategy.dtype), labels[:warm_up], grads
-    )
+    for size in {batch, len(images) % batch or batch}:  # compiles, also for the last, partial batch
+        few = np.arange(size)
+        x = images[few].astype(strategy.dtype, copy=False)
+        loss_and_gradients(strategy, params, x, labels[few], grads)
     training = Training(params)
     for epoch in range(1, epochs + 1):
         order = np.random.default_rng([seed, epoch]).permutation(len(images))
@@ -108,13 +109,13 @@ def sgd_step(
 def predict(
     kernels: str | Strategy, params: Parameters, images: np.ndarray, batch: int = 256
 ) -> np.ndarray:
-    """Most likely class, int64 (N,), of each image (N,C,H,W)."""
+    """Most likely class, int64 (N,), of each image (N,C,H,W); N > 0, else ValueError."""
     strategy = find(kernels)
     classes = [
         forward(
             strategy, params, images[first : first + batch].astype(strategy.dtype)
         ).dense.argmax(1)
-        for first in range(0, len(images), batch)
+        for first in range(0, max(1, len(images)), batch)
     ]
     return np.concatenate(classes)
 
@@ -135,12 +136,12 @@ def find(kernels: str | Strategy) -> Strategy:
     return KERNELS[kernels]
 
 
-def check_plan(data, epochs: int, batch: int, rate: float) -> None:
+def check_plan(data, epochs: int, batch: int, rate: float, seed: int) -> None:
     """Check the numbers of a training; raise ValueError naming the one that is impossible."""
-    for name, number in {"epochs": epochs, "batch": batch}.items():
-        if not isinstance(number, int | np.integer) or number < 1:
-            raise ValueError(f"{name} should be a whole number of at least 1, got {number!r}")
-    if not np.isfinite(rate) or rate <= 0:
+    for name, number, least in (("epochs", epochs, 1), ("batch", batch, 1), ("seed", seed, 0)):
+        if not isinstance(number, int | np.integer) or number < least:
+            raise ValueError(f"{name} should be a whole number of at least {least}, got {number!r}")
+    if not isinstance(rate, numbers.Real) or not 0 < rate < np.inf:
         raise ValueError(f"rate should be a positive number, got {rate!r}")
     if batch > len(data.train_images):
         raise ValueError(

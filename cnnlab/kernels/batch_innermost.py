@@ -1,8 +1,8 @@
-"""Training in batches: 16 images side by side, so that an operation on a number becomes one on vectors.
+"""Training in batches: 16 images side by side, so that work on a number becomes work on vectors.
 
-Arrays here have the block's images as their innermost index, B = 16 of them. A row of pixels is then W*B
-neighbouring numbers, and every loop runs along such rows, whatever the kernel size or the window. A block's
-activations stay in the cache from the forward to the backward pass.
+Arrays here have the block's images as their innermost index, B = 16 of them. A row of pixels is
+then W*B neighbouring numbers, and every loop runs along such rows, whatever the kernel size or the
+window. A block's activations stay in the cache from the forward to the backward pass.
 """
 
 import numba
@@ -13,7 +13,7 @@ LANES = 16  # float32 numbers in the widest vector there is, 512 bit
 
 @numba.njit
 def zeros(size):
-    """`size` float32 zeros whose first lies at the start of a cache line, so that no vector straddles two."""
+    """`size` float32 zeros that begin at the start of a cache line: no vector straddles two."""
     buffer = np.zeros(size + 16, np.float32)
     skip = -buffer.ctypes.data % 64 // 4
     return buffer[skip : skip + size]
@@ -59,15 +59,20 @@ def conv_row_forward(x, w, b, p, z):
     B = 16
     F, C, K, _ = w.shape
     for f in range(F):
-        row = z[f]
-        for m in range(row.size):
-            row[m] = b[f]
+        row, bias = z[f], b[f]
+        if K < 5:
+            row[:] = bias
         for c in range(C):
             for k in range(K):
                 taps, wk = x[c, p + k], w[f, c, k]
                 for l in range(0, K - 4, 5):  # five taps a pass ...
                     tap = taps[l * B :]
                     w0, w1, w2, w3, w4 = wk[l], wk[l + 1], wk[l + 2], wk[l + 3], wk[l + 4]
+                    if c + k + l == 0:  # ... the first of which sets the bias, too ...
+                        for m in range(row.size):
+                            near = bias + w0 * tap[m] + w1 * tap[m + B] + w2 * tap[m + 2 * B]
+                            row[m] = near + w3 * tap[m + 3 * B] + w4 * tap[m + 4 * B]
+                        continue
                     for m in range(row.size):
                         near = w0 * tap[m] + w1 * tap[m + B] + w2 * tap[m + 2 * B]
                         row[m] += near + w3 * tap[m + 3 * B] + w4 * tap[m + 4 * B]
@@ -91,7 +96,7 @@ def pool_weights_to_rows(w, rows):
 
 @numba.njit
 def pool_weights_from_rows(rows, w):
-    """Sum rows (F,S,Q*16) over the windows and the images: w (F,S,S), the reverse of `pool_weights_to_rows`."""
+    """Sum rows (F,S,Q*16) over windows and images: w (F,S,S), `pool_weights_to_rows` reversed."""
     B = 16
     F, S, M = rows.shape
     w[:] = np.float32(0)
@@ -131,8 +136,9 @@ def pool_row_forward(y, rows, b, p, z):
 def pool_row_backward(y, rows, dz, p, drows, dx):
     """Row p of the pooling, backwards and through the sigmoid before it.
 
-    y (P,F,Q*16), rows (F,S,Q*16), dz (F,P//S,Q//S*16) → adds to drows (F,S,Q*16); writes the gradient at the
-    preactivation of the S rows below to dx (F,S,W*16), whose columns from Q on stay as they are.
+    y (P,F,Q*16), rows (F,S,Q*16), dz (F,P//S,Q//S*16) → adds to drows (F,S,Q*16); writes the
+    gradient at the preactivation of the S rows below to dx (F,S,W*16), whose columns from Q on stay
+    as they are.
     """
     B = 16
     F, S, M = rows.shape
@@ -156,7 +162,7 @@ def pool_row_backward(y, rows, dz, p, drows, dx):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_band_backward(x, dz, p, dw, db):
-    """Add what the rows p, p+1, … of dz (F,S,W*16) give to the convolution's gradients dw (F,C,K,K) and db (F).
+    """Add what rows p, p+1, … of dz (F,S,W*16) give to the gradients dw (F,C,K,K) and db (F).
 
     x is (C,H,W*16); columns of dz beyond the convolution's output must be zero.
     """

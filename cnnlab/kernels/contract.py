@@ -6,6 +6,7 @@ plain to read and to paste, and trusting. `Strategy` puts a check of every argum
 
 import functools
 import importlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -65,13 +66,14 @@ class Strategy:
 
     def __getattr__(self, name: str):
         if name not in CONTRACT:
-            raise AttributeError(
-                f"strategy {self.name!r} has no {name!r}; it has {', '.join(CONTRACT)}"
-            )
+            own = self.__dict__.get("name")  # none yet while it is being copied
+            raise AttributeError(f"strategy {own!r} has no {name!r}; it has {', '.join(CONTRACT)}")
         kernel = self.kernel(name)
 
         @functools.wraps(kernel)
         def checked(*arrays, **options):
+            if name in STRIDES and len(arrays) == len(CONTRACT[name]) + 1 and not options:
+                *arrays, options["stride"] = arrays
             check_arguments(name, arrays, self.dtype, **options)
             return kernel(*arrays, **options)
 
@@ -79,9 +81,16 @@ class Strategy:
         return checked
 
 
-def check_arguments(operation: str, arrays: tuple, dtype, stride: int | None = None) -> None:
+def check_arguments(
+    operation: str, arrays: Sequence, dtype, stride: int | None = None, **unknown
+) -> None:
     """Check the arrays of one contract function; raise an error that says what is wrong."""
     shapes = CONTRACT[operation]
+    if unknown:
+        raise TypeError(
+            f"{operation} takes its arrays ({', '.join(shapes)}) by position, "
+            f"got {', '.join(unknown)} by name"
+        )
     if len(arrays) != len(shapes):
         raise TypeError(
             f"{operation} takes {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}"

@@ -1,7 +1,11 @@
+import copy
+
 import numpy as np
 import pytest
 
+from cnnlab import check
 from cnnlab.kernels import CONTRACT, KERNELS
+from cnnlab.kernels.contract import STRIDES
 
 LOOPS = KERNELS["loops"]
 
@@ -20,6 +24,50 @@ def test_the_arguments_as_they_should_be_pass():
     x, w, b, z = arguments()
     LOOPS.conv_forward(x, w, b, z, stride=2)
     assert (z == 28).all()
+
+
+def test_the_stride_may_be_given_by_position_or_by_name_and_arrays_by_position_only():
+    x, w, b, z = arguments()
+    LOOPS.conv_forward(x, w, b, z, 2)
+    assert (z == 28).all()
+    with pytest.raises(ValueError, match="z should have P="):
+        LOOPS.conv_forward(x, w, b, z, 3)
+    with pytest.raises(TypeError, match=r"conv_forward takes its arrays \(x, w.* got z by name"):
+        LOOPS.conv_forward(x, w, b, z=z)
+    with pytest.raises(TypeError, match=r"sigmoid takes 2 arrays \(z, y\), got 3"):
+        LOOPS.sigmoid(x, x, 2)
+
+
+WRONG = {
+    "a list": (lambda a: a.tolist(), TypeError, "should be a NumPy array of"),
+    "another dtype": (lambda a: a.astype(">i2"), TypeError, "should have dtype"),
+    "every second": (lambda a: a.repeat(2, -1)[..., ::2], ValueError, "should be C-contiguous"),
+    "one dimension more": (lambda a: a[None], ValueError, "should have"),
+    "empty": (lambda a: a[:0], ValueError, "should have"),
+    "one short": (lambda a: a[..., :-1].copy(), ValueError, "should have"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("operation, name", [(o, name) for o in CONTRACT for name in CONTRACT[o]])
+def test_every_argument_of_every_operation_is_checked_before_anything_is_written(
+    operation, name, wrong
+):
+    spoil, error, message = WRONG[wrong]
+    options = {"stride": 1} if operation in STRIDES else {}
+    arrays = check.draw(operation, check.case("", n=2, c=3, f=4, h=6, w=9, k=3))
+    output = list(arrays.values())[-1]
+    blamed = name if wrong in ("a list", "another dtype", "every second") else "."
+    with pytest.raises(error, match=f"^{operation}: {blamed}.* {message}.*, got "):
+        getattr(LOOPS, operation)(*(arrays | {name: spoil(arrays[name])}).values(), **options)
+    assert np.isnan(output).all()
+    getattr(LOOPS, operation)(*arrays.values(), **options)
+    assert not np.isnan(output).any()
+
+
+def test_the_reference_wants_float64():
+    with pytest.raises(TypeError, match="x should have dtype float64, got float32"):
+        KERNELS["reference"].conv_forward(*arguments(), stride=2)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +129,11 @@ def test_a_label_out_of_range_is_named(label):
         LOOPS.cross_entropy(y, np.array([0, label]), y.copy())
     with pytest.raises(TypeError, match="labels should have dtype int64, got int32"):
         LOOPS.cross_entropy(y, np.array([0, 1], np.int32), y.copy())
+
+
+def test_a_strategy_can_be_copied():
+    assert copy.copy(LOOPS).module is LOOPS.module
+    assert "loops" in repr(copy.deepcopy(LOOPS))
 
 
 def test_a_strategy_knows_what_it_has():
