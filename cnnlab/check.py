@@ -115,12 +115,11 @@ def try_case(
     arrays = draw(operation, case, dtype, seed)
     before = {name: array.copy() for name, array in arrays.items()}
     *inputs, output = arrays
-    if operation in STRIDES:
-        options["stride"] = case.stride
-    expected, loss = run_reference(operation, before, options)
-    magnitude, _ = run_reference(operation, {n: abs(a) for n, a in before.items()}, options)
+    stride = {"stride": case.stride} if operation in STRIDES else {}
+    expected, loss = run_reference(operation, before, stride)
+    magnitude, _ = run_reference(operation, {n: abs(a) for n, a in before.items()}, stride)
     try:
-        returned = function(*arrays.values(), **options)
+        returned = function(*arrays.values(), **stride, **options)
     except Exception as error:  # a learner's answer may fail in any way; the verdict tells how
         return Verdict(False, f"{at(case)}: raised {type(error).__name__}: {error}")
     for name in inputs:
@@ -134,7 +133,7 @@ def try_case(
     tolerance = (1e-13 if dtype == np.float64 else 1e-5) * (abs(magnitude) + 1e-2)
     wrong = differences(f"{at(case)}: {output}", arrays[output], expected, tolerance)
     if wrong and "b" in before:
-        unbiased = run_reference(operation, before | {"b": 0 * before["b"]}, options)[0]
+        unbiased = run_reference(operation, before | {"b": 0 * before["b"]}, stride)[0]
         if not differences(output, arrays[output], unbiased, tolerance):
             wrong += "; all is as if a bias were missing"
     if wrong:
@@ -147,10 +146,10 @@ def try_case(
     return Verdict(True, at(case), float(np.max(abs(arrays[output] - expected))))
 
 
-def run_reference(operation: str, arrays: dict, options: dict) -> tuple[np.ndarray, float | None]:
+def run_reference(operation: str, arrays: dict, stride: dict) -> tuple[np.ndarray, float | None]:
     """The expected output, and for the cross-entropy its loss, in float64."""
     exact = [a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays.values()]
-    loss = getattr(reference, operation)(*exact, **options)
+    loss = getattr(reference, operation)(*exact, **stride)
     return exact[-1], loss
 
 

@@ -1,5 +1,6 @@
 import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,9 +8,35 @@ import pytest
 from cnnlab import training
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
-from cnnlab.network import Network
+from cnnlab.network import Network, forward
 
 DIGITS = load("digits", 330, 100)
+READ_ONLY = load("digits", 330, 100)
+for array in (READ_ONLY.train_images, READ_ONLY.train_labels, READ_ONLY.test_images):
+    array.flags.writeable = False
+
+
+def test_all_is_compiled_before_the_clock_starts(monkeypatch):
+    log = []
+
+    def step(strategy, params, x, labels, grads):
+        log.append((len(x), x.dtype, x.flags.writeable, len(labels), labels.flags.writeable))
+        return 1.0
+
+    def clock():
+        log.append("clock")
+        return float(len(log))
+
+    monkeypatch.setattr(training, "loss_and_gradients", step)
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=clock))
+    for batch, sizes in ((64, [64] * 5 + [10]), (330, [330]), (33, [33] * 10)):
+        log.clear()
+        run = training.train(READ_ONLY, "loops", batch=batch)
+        begin, end = (i for i, entry in enumerate(log) if entry == "clock")
+        steps = log[begin + 1 : end]
+        assert [entry[0] for entry in steps] == sizes
+        assert set(steps) == set(log[:begin]) and end == len(log) - 1
+        assert run.history[0]["seconds"] == end - begin
 
 
 def test_training_lowers_the_loss_and_tells_its_history():
@@ -25,13 +52,36 @@ def test_training_lowers_the_loss_and_tells_its_history():
 
 def test_every_strategy_learns_the_same_and_the_same_again():
     runs = {
-        name: training.train(DIGITS, name, epochs=1, batch=32, seed=5).params.flat
+        name: training.train(DIGITS, name, epochs=2, batch=32, seed=5).params.flat
         for name in KERNELS
     }
-    again = training.train(DIGITS, "vector", epochs=1, batch=32, seed=5).params.flat
-    assert (again == runs["vector"]).all()
     for name, params in runs.items():
+        again = training.train(DIGITS, name, epochs=2, batch=32, seed=5).params.flat
+        assert again.tobytes() == params.tobytes()
         np.testing.assert_allclose(params, runs["reference"], atol=2e-5, err_msg=name)
+    assert abs(runs["loops"] - Network().parameters(5).flat).max() > 0.1
+
+
+def test_a_network_of_ones_own_can_be_trained():
+    net = Network(filters=2, kernel=3, pool=6, classes=12)
+    run = training.train(DIGITS, "loops", network=net)
+    assert run.params.network is net and run.params.dense_w.shape == (12, 2 * 4 * 4)
+    with pytest.raises(ValueError, match=r"x should have shape .*20, 28"):
+        training.train(DIGITS, "loops", network=Network(height=20))
+
+
+def test_a_prediction_is_the_most_likely_class_of_each_image():
+    params = Network().parameters(2)
+    images, labels = DIGITS.test_images, DIGITS.test_labels
+    likely = forward(KERNELS["loops"], params, images).dense.argmax(1)
+    for batch in (1000, 100, 7):
+        found = training.predict("loops", params, images, batch)
+        assert found.dtype == np.int64 and (found == likely).all()
+    right = sum(int(a == b) for a, b in zip(likely, labels, strict=True)) / 100
+    assert training.accuracy(KERNELS["loops"], params, images, labels) == pytest.approx(right)
+    assert training.accuracy("loops", params, images, likely) == 1
+    with pytest.raises(ValueError, match=r"x should have shape .*N > 0"):
+        training.predict("loops", params, images[:0])
 
 
 def test_seed_and_epoch_change_the_order(monkeypatch):
@@ -60,23 +110,39 @@ def test_a_step_goes_against_the_mean_gradient():
     np.testing.assert_allclose(params.flat, before - 0.5 * grads.flat / 8, atol=1e-7)
 
 
-def test_the_data_stay_as_they_are():
-    kept = DIGITS.train_images.copy(), DIGITS.train_labels.copy()
-    training.train(DIGITS, "reference", batch=330)
-    assert (DIGITS.train_images == kept[0]).all() and (DIGITS.train_labels == kept[1]).all()
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_data_stay_as_they_are(name):
+    data = [a.copy() for a in vars(DIGITS).values() if isinstance(a, np.ndarray)]
+    training.train(READ_ONLY, name, batch=100)
+    now = [a for a in vars(DIGITS).values() if isinstance(a, np.ndarray)]
+    assert len(now) == 4 and all((a == b).all() for a, b in zip(now, data, strict=True))
 
 
-def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    training.train(DIGITS, "vector", batch=30)
-    assert "epoch 1" in sys.stderr.getvalue() and "loss=" in sys.stderr.getvalue()
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    training.train(DIGITS, "vector", batch=30)
-    assert sys.stderr.getvalue() == ""
+
+@pytest.mark.parametrize(
+    "stream, progress, shown",
+    [
+        (Terminal, None, True),
+        (io.StringIO, None, False),
+        (Terminal, False, False),
+        (io.StringIO, True, True),
+    ],
+)
+def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
+    monkeypatch, capsys, stream, progress, shown
+):
+    monkeypatch.setattr(sys, "stderr", stream())
+    training.train(DIGITS, "loops", batch=30, progress=progress)
+    said = sys.stderr.getvalue()
+    if shown:
+        assert "epoch 1" in said and "loss=" in said and "image/s" in said and "330/330" in said
+    else:
+        assert said == ""
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -88,6 +154,13 @@ def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only(monkeypatch):
         ({"batch": 331}, "batch should be at most the 330 images, got 331"),
         ({"rate": 0}, "rate should be a positive number, got 0"),
         ({"rate": float("nan")}, "rate should be a positive number, got nan"),
+        ({"rate": float("inf")}, "rate should be a positive number, got inf"),
+        ({"rate": "0.1"}, "rate should be a positive number, got '0.1'"),
+        ({"epochs": "2"}, "epochs should be a whole number of at least 1, got '2'"),
+        ({"batch": -1}, "batch should be a whole number of at least 1, got -1"),
+        ({"seed": -1}, "seed should be a whole number of at least 0, got -1"),
+        ({"seed": 0.5}, "seed should be a whole number of at least 0, got 0.5"),
+        ({"kernels": None}, "kernels should be one of reference, loops, vector.*got None"),
     ],
 )
 def test_an_impossible_plan_is_refused(wrong, message):

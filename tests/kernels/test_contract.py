@@ -40,11 +40,11 @@ def test_the_stride_may_be_given_by_position_or_by_name_and_arrays_by_position_o
 
 WRONG = {
     "a list": (lambda a: a.tolist(), TypeError, "should be a NumPy array of"),
-    "another dtype": (lambda a: a.astype(">i2"), TypeError, "should have dtype"),
+    "another dtype": (lambda a: a.astype(complex), TypeError, "should have dtype"),
     "every second": (lambda a: a.repeat(2, -1)[..., ::2], ValueError, "should be C-contiguous"),
     "one dimension more": (lambda a: a[None], ValueError, "should have"),
     "empty": (lambda a: a[:0], ValueError, "should have"),
-    "one short": (lambda a: a[..., :-1].copy(), ValueError, "should have"),
+    "one short": (lambda a: np.delete(a, 0, min(1, a.ndim - 1)), ValueError, "should have"),
 }
 
 
@@ -132,8 +132,7 @@ def test_a_label_out_of_range_is_named(label):
 
 
 def test_a_strategy_can_be_copied():
-    assert copy.copy(LOOPS).module is LOOPS.module
-    assert "loops" in repr(copy.deepcopy(LOOPS))
+    assert copy.copy(LOOPS).kernel("sigmoid") is LOOPS.kernel("sigmoid")
 
 
 def test_a_strategy_knows_what_it_has():
