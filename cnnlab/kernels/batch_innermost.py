@@ -20,6 +20,22 @@ def zeros(size):
 
 
 @numba.njit
+def interleave(rows, mixed):
+    """Deal out rows like cards, four at a time: rows (4R,M) → mixed (R,4M).
+
+    Done twice, it lays 16 images side by side. Its loop is the shuffling that compilers know best.
+    """
+    R = len(mixed)
+    for r in range(R):
+        r0, r1, r2, r3, out = rows[r], rows[r + R], rows[r + 2 * R], rows[r + 3 * R], mixed[r]
+        for m in range(r0.size):
+            out[4 * m] = r0[m]
+            out[4 * m + 1] = r1[m]
+            out[4 * m + 2] = r2[m]
+            out[4 * m + 3] = r3[m]
+
+
+@numba.njit
 def to_lanes(images, x):
     """Lay images (N,M), N <= 16, side by side: x (M,16); lanes without an image become zero."""
     N, M = images.shape
@@ -54,25 +70,20 @@ def from_lanes(x, images):
 
 
 @numba.njit(fastmath=True, error_model="numpy")
-def conv_row_forward(x, w, b, p, z):
-    """Row p of the convolution's output: x (C,H,W*16), w (F,C,K,K), b (F) → z (F,Q*16)."""
+def conv_map_forward(x, w, b, z):
+    """One map of the convolution: x (C,H,W*16), w (C,K,K), b → z (P,Q*16)."""
     B = 16
-    F, C, K, _ = w.shape
-    for f in range(F):
-        row, bias = z[f], b[f]
-        if K < 5:
-            row[:] = bias
+    C, K, _ = w.shape
+    for p in range(z.shape[0]):
+        row = z[p]
+        for m in range(row.size):
+            row[m] = b
         for c in range(C):
             for k in range(K):
-                taps, wk = x[c, p + k], w[f, c, k]
+                taps, wk = x[c, p + k], w[c, k]
                 for l in range(0, K - 4, 5):  # five taps a pass ...
                     tap = taps[l * B :]
                     w0, w1, w2, w3, w4 = wk[l], wk[l + 1], wk[l + 2], wk[l + 3], wk[l + 4]
-                    if c + k + l == 0:  # ... the first of which sets the bias, too ...
-                        for m in range(row.size):
-                            near = bias + w0 * tap[m] + w1 * tap[m + B] + w2 * tap[m + 2 * B]
-                            row[m] = near + w3 * tap[m + 3 * B] + w4 * tap[m + 4 * B]
-                        continue
                     for m in range(row.size):
                         near = w0 * tap[m] + w1 * tap[m + B] + w2 * tap[m + 2 * B]
                         row[m] += near + w3 * tap[m + 3 * B] + w4 * tap[m + 4 * B]
@@ -84,85 +95,83 @@ def conv_row_forward(x, w, b, p, z):
 
 @numba.njit
 def pool_weights_to_rows(w, rows):
-    """Repeat each row of the pooling kernels w (F,S,S) along an output row: rows (F,S,Q*16)."""
+    """Repeat each row of the pooling kernels w (F,S,S): rows (F,S,M), M = Q//S*S*16."""
     B = 16
     F, S, M = rows.shape
-    rows[:] = np.float32(0)
     for f in range(F):
         for k in range(S):
-            for m in range(M // (S * B) * S * B):
+            for m in range(M):
                 rows[f, k, m] = w[f, k, m // B % S]
 
 
 @numba.njit
 def pool_weights_from_rows(rows, w):
-    """Sum rows (F,S,Q*16) over windows and images: w (F,S,S), `pool_weights_to_rows` reversed."""
+    """Sum rows (F,S,M) over windows and images: w (F,S,S), `pool_weights_to_rows` reversed."""
     B = 16
     F, S, M = rows.shape
     w[:] = np.float32(0)
     for f in range(F):
         for k in range(S):
-            for m in range(M // (S * B) * S * B):
+            for m in range(M):
                 w[f, k, m // B % S] += rows[f, k, m]
 
 
 @numba.njit(fastmath=True, error_model="numpy")
-def pool_row_forward(y, rows, b, p, z):
-    """Row p of the pooling of y (P,F,Q*16) by kernel rows (F,S,Q*16): z (F,P//S,Q//S*16)."""
-    B = 16
-    F, S, M = rows.shape
-    window = np.zeros(M + S * B, np.float32)
-    for f in range(F):
-        for k in range(S):
-            y0, w0 = y[p * S + k, f], rows[f, k]
-            if k == 0:
-                for m in range(M):
-                    window[m] = w0[m] * y0[m]
-            else:
-                for m in range(M):
-                    window[m] += w0[m] * y0[m]
-        out = z[f, p]
-        for q in range(out.size // B):
-            total = out[q * B : q * B + B]
-            for t in range(total.size):
-                total[t] = b[f]
-            for l in range(S):
-                part = window[(q * S + l) * B :]
-                for t in range(total.size):
-                    total[t] += part[t]
+def pool_map_forward(y, rows, b, window, z):
+    """One map of the pooling: y (P,Q*16), kernel rows (S,M), b → z (P//S,M), M = Q//S*S*16.
 
-
-@numba.njit(fastmath=True, error_model="numpy")
-def pool_row_backward(y, rows, dz, p, drows, dx):
-    """Row p of the pooling, backwards and through the sigmoid before it.
-
-    y (P,F,Q*16), rows (F,S,Q*16), dz (F,P//S,Q//S*16) → adds to drows (F,S,Q*16); writes the
-    gradient at the preactivation of the S rows below to dx (F,S,W*16), whose columns from Q on stay
-    as they are.
+    Every S-th pixel of z counts. `window` (M+S*16) is scratch space whose end is zero.
     """
     B = 16
-    F, S, M = rows.shape
-    one = np.float32(1)
-    spread = np.zeros(M, np.float32)
-    for f in range(F):
-        d = dz[f, p]
-        for q in range(d.size // B):
-            dq = d[q * B : q * B + B]
-            for l in range(S):
-                part = spread[(q * S + l) * B :]
-                for t in range(dq.size):
-                    part[t] = dq[t]
-        for k in range(S):
-            y0, w0, dw, out = y[p * S + k, f], rows[f, k], drows[f, k], dx[f, k]
+    S, M = rows.shape
+    for p in range(z.shape[0]):
+        w0, y0, out = rows[0], y[p * S], z[p]
+        for m in range(M):
+            window[m] = w0[m] * y0[m]
+        for k in range(1, S):
+            w0, y0 = rows[k], y[p * S + k]
             for m in range(M):
-                dw[m] += spread[m] * y0[m]
+                window[m] += w0[m] * y0[m]
+        for m in range(M):
+            out[m] = window[m] + b
+        for l in range(1, S):
+            part = window[l * B :]
             for m in range(M):
-                out[m] = spread[m] * w0[m] * (y0[m] * (one - y0[m]))
+                out[m] += part[m]
 
 
 @numba.njit(fastmath=True, error_model="numpy")
-def conv_band_backward(x, dz, p, dw, db):
-    """Add what rows p, p+1, … of dz (F,S,W*16) give to the gradients dw (F,C,K,K) and db (F).
+def pool_map_backward(y, rows, dz, window, drows, dx):
+    """One map of the pooling, backwards and through the sigmoid before it.
+
+    y (P,Q*16), rows (S,M), dz (P//S,M) with zeros but for every S-th pixel → adds to drows (S,M);
+    writes the gradient at the preactivation to dx (P,W*16), whose columns from M on stay as they
+    are. `window` (M+S*16) is scratch space.
+    """
+    B = 16
+    S, M = rows.shape
+    one = np.float32(1)
+    for p in range(dz.shape[0]):
+        d = dz[p]
+        for m in range(M):
+            window[m] = d[m]
+        for l in range(1, S):  # fill each window with its gradient
+            part = window[l * B :]
+            for m in range(M - l * B):
+                part[m] += d[m]
+        for k in range(S):
+            y0, w0, out = y[p * S + k], rows[k], dx[p * S + k]
+            for m in range(M):
+                out[m] = window[m] * w0[m] * (y0[m] * (one - y0[m]))
+        for k in range(S):  # a loop of its own: with the one above it takes half as long again
+            y0, dw = y[p * S + k], drows[k]
+            for m in range(M):
+                dw[m] += window[m] * y0[m]
+
+
+@numba.njit(fastmath=True, error_model="numpy")
+def conv_maps_backward(x, dz, dw, db):
+    """Add what maps dz (F,P,W*16) give to the convolution's gradients dw (F,C,K,K) and db (F).
 
     x is (C,H,W*16); columns of dz beyond the convolution's output must be zero.
     """
@@ -170,31 +179,39 @@ def conv_band_backward(x, dz, p, dw, db):
     F, C, K, _ = dw.shape
     size = dz.shape[1] * dz.shape[2] - (K - 1) * B
     for f in range(F):
-        d = dz[f].reshape(-1)
-        s0 = np.float32(0)
+        total, d = np.float32(0), dz[f].reshape(-1)
         for m in range(size):
-            s0 += d[m]
-        db[f] += s0
+            total += d[m]
+        db[f] += total
+    for f in range(0, F, 2):  # two maps at a time share the taps
+        g = min(f + 1, F - 1)
+        d, e, once = dz[f].reshape(-1), dz[g].reshape(-1), np.float32(g - f)
         for c in range(C):
-            flat = x[c].reshape(-1)
             for k in range(K):
+                taps, u, v = x[c].reshape(-1)[k * x.shape[2] :], dw[f, c, k], dw[g, c, k]
                 for l in range(0, K - 4, 5):
-                    tap = flat[(p + k) * x.shape[2] + l * B :]
-                    s0 = s1 = s2 = s3 = s4 = np.float32(0)
+                    tap = taps[l * B :]
+                    s0 = s1 = s2 = s3 = s4 = t0 = t1 = t2 = t3 = t4 = np.float32(0)
                     for m in range(size):
                         s0 += d[m] * tap[m]
                         s1 += d[m] * tap[m + B]
                         s2 += d[m] * tap[m + 2 * B]
                         s3 += d[m] * tap[m + 3 * B]
                         s4 += d[m] * tap[m + 4 * B]
-                    dw[f, c, k, l] += s0
-                    dw[f, c, k, l + 1] += s1
-                    dw[f, c, k, l + 2] += s2
-                    dw[f, c, k, l + 3] += s3
-                    dw[f, c, k, l + 4] += s4
+                        t0 += e[m] * tap[m]
+                        t1 += e[m] * tap[m + B]
+                        t2 += e[m] * tap[m + 2 * B]
+                        t3 += e[m] * tap[m + 3 * B]
+                        t4 += e[m] * tap[m + 4 * B]
+                    for j, s in enumerate((s0, s1, s2, s3, s4)):
+                        u[l + j] += s
+                    for j, t in enumerate((t0, t1, t2, t3, t4)):
+                        v[l + j] += once * t
                 for l in range(K - K % 5, K):
-                    tap = flat[(p + k) * x.shape[2] + l * B :]
-                    s0 = np.float32(0)
+                    tap = taps[l * B :]
+                    s0 = t0 = np.float32(0)
                     for m in range(size):
                         s0 += d[m] * tap[m]
-                    dw[f, c, k, l] += s0
+                        t0 += e[m] * tap[m]
+                    u[l] += s0
+                    v[l] += once * t0

@@ -80,19 +80,22 @@ def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw,
     """
     (N, C, H, W), (F, _, K, _), S, B = x.shape, cw.shape, pw.shape[1], lanes.LANES
     P, Q, D, O = H - K + 1, W - K + 1, dw.shape[1], db.size
+    M = Q // S * S * B
     image = lanes.zeros(C * H * W * B).reshape(C, H, W * B)
     z1, y1 = (
-        lanes.zeros(F * Q * B).reshape(F, Q * B),
-        lanes.zeros(P * F * Q * B).reshape(P, F, Q * B),
+        lanes.zeros(P * Q * B).reshape(P, Q * B),
+        lanes.zeros(F * P * Q * B).reshape(F, P, Q * B),
     )
     rows, d_rows = (
-        lanes.zeros(F * S * Q * B).reshape(F, S, Q * B),
-        lanes.zeros(F * S * Q * B).reshape(F, S, Q * B),
+        lanes.zeros(F * S * M).reshape(F, S, M),
+        lanes.zeros(F * S * M).reshape(F, S, M),
     )
-    d1, hidden = (
-        lanes.zeros(F * S * W * B).reshape(F, S, W * B),
-        lanes.zeros(D * B).reshape(F, P // S, Q // S * B),
+    d1, window = lanes.zeros(2 * P * W * B).reshape(2, P, W * B), lanes.zeros(M + S * B)
+    hidden, d_hidden = (
+        lanes.zeros(D * S * B).reshape(F, P // S, M),
+        lanes.zeros(D * S * B).reshape(F, P // S, M),
     )
+    mixed = np.empty((4, C * H * W * 4), np.float32)
     z2, y2, d2 = (
         np.empty((B, D), np.float32),
         np.empty((B, D), np.float32),
@@ -107,13 +110,16 @@ def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw,
     for first in range(0, N, B):
         block, label = x[first : first + B].reshape(-1, C * H * W), labels[first : first + B]
         n = label.size
-        lanes.to_lanes(block, image.reshape(C * H * W, B))
-        for p in range(P):
-            lanes.conv_row_forward(image, cw, cb, p, z1)
-            sigmoid(z1, y1[p])
-        for p in range(P // S):
-            lanes.pool_row_forward(y1, rows, pb, p, hidden)
-        lanes.from_lanes(hidden.reshape(D, B), z2[:n])
+        if n == B:
+            lanes.interleave(block, mixed)
+            lanes.interleave(mixed, image.reshape(1, C * H * W * B))
+        else:
+            lanes.to_lanes(block, image.reshape(C * H * W, B))
+        for f in range(F):
+            lanes.conv_map_forward(image, cw[f], cb[f], z1)
+            sigmoid(z1, y1[f])
+            lanes.pool_map_forward(y1[f], rows[f], pb[f], window, hidden[f])
+        lanes.from_lanes(hidden.reshape(D, S * B), z2[:n])
         sigmoid(z2, y2)
         dense_forward(y2[:n], dw, db, z3[:n])
         sigmoid(z3, y3)
@@ -126,9 +132,10 @@ def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw,
         d_dw += part_dw
         d_db += part_db
         d_pb += part_pb
-        lanes.to_lanes(z2[:n], hidden.reshape(D, B))
-        for p in range(P // S):
-            lanes.pool_row_backward(y1, rows, hidden, p, d_rows, d1)
-            lanes.conv_band_backward(image, d1, p * S, d_cw, d_cb)
+        lanes.to_lanes(z2[:n], d_hidden.reshape(D, S * B))
+        for f in range(0, F, 2):
+            for g in range(f, min(f + 2, F)):
+                lanes.pool_map_backward(y1[g], rows[g], d_hidden[g], window, d_rows[g], d1[g - f])
+            lanes.conv_maps_backward(image, d1, d_cw[f : f + 2], d_cb[f : f + 2])
     lanes.pool_weights_from_rows(d_rows, d_pw)
     return loss
