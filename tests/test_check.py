@@ -10,8 +10,190 @@ def right(dz, db):
     reference.conv_backward_bias(dz, db)
 
 
+def another_right(dz, db):
+    for f in range(db.size):
+        db[f] = sum(float(image[f].sum()) for image in dz)
+
+
 def half(dz, db):
     db[:] = dz.sum(axis=(0, 2, 3)) / 2
+
+
+def forward(x, w, b, z, stride=1, rows=None, columns=None):
+    """The convolution in plain Python, to be spoiled."""
+    for n, f, p, q in np.ndindex(z.shape):
+        if p < (rows or z.shape[2]) and q < (columns or z.shape[3]):
+            i, j, k = p * stride, q * stride, w.shape[2]
+            z[n, f, p, q] = b[f] + (w[f] * x[n, :, i : i + k, j : j + k]).sum()
+
+
+def changes_its_input(dz, db):
+    right(dz, db)
+    dz[0] = 0
+
+
+def writes_past_the_end(dz, db):
+    right(dz, db)
+    db.base[check.GUARD + db.size] = 0
+
+
+def writes_before_the_start(dz, db):
+    right(dz, db)
+    db.base[check.GUARD - 1] = 0
+
+
+def reads_past_the_end(dz, db):
+    flat, size = dz.base[check.GUARD :], dz[0, 0].size
+    for f in range(db.size):
+        starts = [n * dz[0].size + f * size for n in range(len(dz))]
+        db[f] = sum(flat[start : start + size + 1].sum() for start in starts)
+
+
+class Racy:
+    """Right, but that now and then an update is lost."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, dz, db):
+        right(dz, db)
+        self.calls += 1
+        if self.calls % 13 == 0:
+            db[0] -= dz[0, 0, 0, 0]
+
+
+def one_map_not_a_number(dz, db):
+    right(dz, db)
+    db[1:2] = np.nan
+
+
+def infinite(dz, db):
+    right(dz, db)
+    db[:] = np.inf
+    db[:1] = -np.inf
+
+
+def changes_its_shape(dz, db):
+    right(dz, db)
+    db.shape = (1, db.size)
+
+
+def fails(dz, db):
+    raise KeyError("oops")
+
+
+def put(make):
+    """An answer to conv_backward_bias that writes make(dz) to its output."""
+    return lambda dz, db: np.copyto(db, make(dz))
+
+
+WRONG_BIAS = [
+    (changes_its_input, "changed its input dz"),
+    (writes_past_the_end, "wrote outside db"),
+    (writes_before_the_start, "wrote outside db"),
+    (reads_past_the_end, "beyond the end of an input"),
+    (lambda dz, db: dz.sum(axis=(0, 2, 3)), "db was never written"),
+    (lambda dz, db: np.add(db, dz.sum(axis=(0, 2, 3)), db), "without being set to zero"),
+    (Racy(), "db[0] should be"),
+    (put(lambda dz: dz.sum(axis=(0, 2, 3)) * np.float32(0.999)), "db[0] should be"),
+    (put(lambda dz: dz[0, 0, 0, 0] * dz[:, 0].size), "db[0] should be"),  # right if all are equal
+    (half, "all are 0.5 times"),
+    (put(lambda dz: dz[0].sum(axis=(1, 2))), "right for several images"),
+    (
+        put(lambda dz: dz[:, :, : dz.shape[3], : dz.shape[2]].sum(axis=(0, 2, 3))),
+        "right for images wider than high",
+    ),
+    (put(lambda dz: dz.reshape(dz.shape[1], -1).sum(1)), "right for several images"),
+    (one_map_not_a_number, "db[1] should be"),
+    (infinite, "got -inf"),
+    (changes_its_shape, "db should have shape (1,), got (1, 1)"),
+    ({}.__getitem__, "raised TypeError"),
+    (lambda dz, db: {}["oops"], "raised KeyError: 'oops'"),
+    (lambda dz, db: db.fill(np.nan), "never written"),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("answer, word", WRONG_BIAS)
+def test_a_wrong_bias_gradient_is_rejected_with_the_reason(answer, word):
+    verdict = check.kernel("conv_backward_bias", answer, repeats=5)
+    assert not verdict and word in str(verdict)
+
+
+WRONG_FORWARD = [
+    (lambda x, w, b, z, stride=1: forward(x, w, 0 * b, z, stride), "as if a bias were missing"),
+    (lambda x, w, b, z, stride=1: forward(x, w, b, z, 1), "right for windows two apart"),
+    (
+        lambda x, w, b, z, stride=1: forward(x, w, b, z, stride, columns=z.shape[2]),
+        "right for images wider than high",
+    ),
+    (
+        lambda x, w, b, z, stride=1: forward(x, w, b, z, stride, rows=z.shape[3]),
+        "right for images higher than wide",
+    ),
+    (lambda x, w, b, z, stride=1: forward(x, w, b, z, stride, z.shape[2] - 1), "not written"),
+    (lambda x, w, b, z, stride=1: forward(x, w[:, :, ::-1], b, z, stride), "z["),
+    (lambda x, w, b, z, stride=1: forward(x, w.swapaxes(2, 3), b, z, stride), "z["),
+    (
+        lambda x, w, b, z, stride=1: forward(x[:, :1], w[:, :1], b, z, stride),
+        "right for one square image, several channels",
+    ),
+    (lambda x, w, b, z, stride=1: forward(x, w, b, z[:1], stride), "right for several images"),
+    (lambda x, w, b, z: forward(x, w, b, z), "raised TypeError"),
+]
+
+
+@pytest.mark.parametrize("answer, word", WRONG_FORWARD)
+def test_a_wrong_convolution_is_rejected_with_the_reason(answer, word):
+    verdict = check.kernel("conv_forward", answer)
+    assert not verdict and word in str(verdict)
+
+
+def test_float64_is_held_to_the_rounding_of_float64():
+    assert check.kernel("conv_forward", forward, dtype=np.float64)
+
+    def in_float32(x, w, b, z, stride=1):
+        single = z.astype(np.float32)
+        forward(x.astype(np.float32), w.astype(np.float32), b.astype(np.float32), single, stride)
+        z[:] = single
+
+    assert not check.kernel("conv_forward", in_float32, dtype=np.float64)
+    assert check.kernel("conv_forward", in_float32)
+
+
+@pytest.mark.parametrize("answer", [right, another_right])
+def test_right_answers_are_accepted(answer, capsys):
+    check.prove("conv_backward_bias", answer)
+    assert check.exercise("conv_backward_bias", answer)
+    assert capsys.readouterr().out.count("✓ conv_backward_bias agrees") == 2
+
+
+def plain_sigmoid_backward(y, dy, dz):
+    for i in np.ndindex(y.shape):
+        dz[i] = dy[i] * (y[i] - y[i] ** 2)
+
+
+def matrix_product(x, w, b, z):
+    np.matmul(x, w.T, out=z)
+    z += b
+
+
+def matrix_product_with_ones(x, w, b, z):
+    z[:] = np.c_[x, np.ones(len(x), x.dtype)] @ np.c_[w, b].T
+
+
+@pytest.mark.parametrize(
+    "operation, answer",
+    [
+        ("conv_forward", forward),
+        ("dense_forward", matrix_product),
+        ("dense_forward", matrix_product_with_ones),
+        ("sigmoid_backward", plain_sigmoid_backward),
+    ],
+)
+def test_there_are_many_right_answers(operation, answer):
+    verdict = check.kernel(operation, answer)
+    assert verdict, str(verdict)
 
 
 def test_a_verdict_tells_where_it_is_wrong_by_how_much_and_what_is_right_already():
@@ -58,13 +240,14 @@ def test_options_and_cases_reach_the_function():
     seen = []
 
     def answer(dz, db, threads):
-        seen.append((dz.shape, threads))
+        seen.append((dz.shape, threads, dz.sum()))
         right(dz, db)
 
     cases = [check.CASES[3], check.CASES[7]]  # the second has a stride, which a bias does not
     verdict = check.kernel("conv_backward_bias", answer, cases=cases, repeats=2, threads=4)
     assert verdict and "on 1 shapes" in str(verdict)
-    assert seen == [((2, 2, 3, 9), 4)] * 2
+    assert [call[:2] for call in seen] == [((2, 2, 3, 9), 4)] * 2
+    assert seen[0][2] != seen[1][2]
     assert 0 <= verdict.largest_error < 1e-5
 
 
@@ -136,4 +319,5 @@ def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
         (lambda y, dy, dz: None, "never written"),
     ):
         assert check.vectorized("sigmoid_backward", answer) is (answer is fast)
-        assert word in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert word in said and ("✗" in said) is (answer is not fast)

@@ -5,18 +5,20 @@ then W*B neighbouring numbers, and every loop runs along such rows, whatever the
 window. A block's activations stay in the cache from the forward to the backward pass.
 """
 
+import math
+
 import numba
 import numpy as np
 
 LANES = 16  # float32 numbers in the widest vector there is, 512 bit
 
 
-@numba.njit
-def zeros(size):
-    """`size` float32 zeros that begin at the start of a cache line: no vector straddles two."""
-    buffer = np.zeros(size + 16, np.float32)
+def zeros(*shape):
+    """Float32 zeros that begin at the start of a cache line, so that no vector straddles two."""
+    size = math.prod(shape)
+    buffer = np.zeros(size + LANES, np.float32)
     skip = -buffer.ctypes.data % 64 // 4
-    return buffer[skip : skip + size]
+    return buffer[skip : skip + size].reshape(shape)
 
 
 @numba.njit
@@ -100,20 +102,33 @@ def pool_weights_to_rows(w, rows):
     F, S, M = rows.shape
     for f in range(F):
         for k in range(S):
-            for m in range(M):
-                rows[f, k, m] = w[f, k, m // B % S]
+            first = rows[f, k, : S * B]
+            for m in range(first.size):
+                first[m] = w[f, k, m // B]
+            for start in range(S * B, M, S * B):
+                rows[f, k, start : start + S * B] = first
 
 
-@numba.njit
+@numba.njit(fastmath=True, error_model="numpy")
 def pool_weights_from_rows(rows, w):
-    """Sum rows (F,S,M) over windows and images: w (F,S,S), `pool_weights_to_rows` reversed."""
+    """Sum rows (F,S,M) over windows and images: w (F,S,S), `pool_weights_to_rows` reversed.
+
+    Folds the rows, which become partial sums.
+    """
     B = 16
     F, S, M = rows.shape
-    w[:] = np.float32(0)
     for f in range(F):
         for k in range(S):
-            for m in range(M):
-                w[f, k, m // B % S] += rows[f, k, m]
+            fold = rows[f, k, : S * B]
+            for first in range(S * B, M, S * B):
+                window = rows[f, k, first : first + S * B]
+                for m in range(fold.size):
+                    fold[m] += window[m]
+            for l in range(S):
+                total, images = np.float32(0), fold[l * B : (l + 1) * B]
+                for m in range(images.size):
+                    total += images[m]
+                w[f, k, l] = total
 
 
 @numba.njit(fastmath=True, error_model="numpy")

@@ -170,7 +170,7 @@ def check_windows(operation: str, sizes: dict, stride: int) -> None:
 
 def check_labels(labels: np.ndarray, classes: int) -> None:
     """Check that every label is a class: 0 <= label < classes."""
-    if labels.min() < 0 or labels.max() >= classes:
+    if labels.view(np.uint64).max() >= classes:  # as unsigned numbers, negative ones are huge
         first = int(((labels < 0) | (labels >= classes)).argmax())
         raise ValueError(
             f"labels should lie in 0..{classes - 1}, got {labels[first]} at position {first}"

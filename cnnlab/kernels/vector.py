@@ -1,30 +1,36 @@
 """One core used well: Numba on one core, with loops that become vector instructions.
 
-The functions of the contract are those of `image_rows`. Training goes further: it takes sixteen
-images at a time through the functions of `batch_innermost`, forward and backward, before the next
-sixteen, so that their activations never leave the cache.
+The functions of the contract are those of `image_rows` and `dense`. Training goes further: it takes
+sixteen images at a time through the functions of `batch_innermost`, forward and backward, before
+the next sixteen, so that their activations never leave the cache.
 """
+
+import functools
+import threading
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from cnnlab.kernels import batch_innermost as lanes
-from cnnlab.kernels.image_rows import (  # noqa: F401  the contract
-    conv_backward_bias,
-    conv_backward_input,
-    conv_backward_weights,
-    conv_forward,
+from cnnlab.kernels.dense import (
     cross_entropy,
     dense_backward_bias,
     dense_backward_input,
     dense_backward_weights,
     dense_forward,
+    sigmoid,
+    sigmoid_backward,
+)
+from cnnlab.kernels.image_rows import (  # noqa: F401  the contract
+    conv_backward_bias,
+    conv_backward_input,
+    conv_backward_weights,
+    conv_forward,
     pool_backward_bias,
     pool_backward_input,
     pool_backward_weights,
     pool_forward,
-    sigmoid,
-    sigmoid_backward,
 )
 
 
@@ -34,8 +40,10 @@ def loss_and_gradients(params, x, labels, grads):
     `params` and `grads` hold (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b). A few images go
     through the contract's functions; more of them go sixteen at a time, side by side.
     """
-    step = few_images if len(x) < 8 else many_images
-    return step(*params, x, labels, *grads)
+    if len(x) < 8:
+        return few_images(*params, x, labels, *grads)
+    shapes = tuple(array.shape for array in (x[0], *params))
+    return many_images(*params, x, labels, *grads, buffers(threading.get_ident(), *shapes))
 
 
 @numba.njit
@@ -72,54 +80,82 @@ def few_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, 
     return loss
 
 
+class Buffers(NamedTuple):
+    """Where `many_images` keeps what sixteen images need; see `batch_innermost` for the shapes."""
+
+    mixed: np.ndarray
+    image: np.ndarray
+    z1: np.ndarray
+    y1: np.ndarray
+    rows: np.ndarray
+    d_rows: np.ndarray
+    window: np.ndarray
+    hidden: np.ndarray
+    d_hidden: np.ndarray
+    d1: np.ndarray
+    z2: np.ndarray
+    y2: np.ndarray
+    d2: np.ndarray
+    z3: np.ndarray
+    y3: np.ndarray
+
+
+@functools.lru_cache(maxsize=8)
+def buffers(thread, x, cw, cb, pw, pb, dw, db):
+    """Buffers of a thread for images and parameters of these shapes, the same ones at every call.
+
+    Memory fresh from the operating system would cost a page fault for every 4 KiB, in every step.
+    """
+    (C, H, W), (F, _, K, _), S, (O, D), B = x, cw, pw[1], dw, lanes.LANES
+    P, Q = H - K + 1, W - K + 1
+    M = Q // S * S * B
+    return Buffers(
+        mixed=lanes.zeros(4, C * H * W * 4),
+        image=lanes.zeros(C, H, W * B),
+        z1=lanes.zeros(P, Q * B),
+        y1=lanes.zeros(F, P, Q * B),
+        rows=lanes.zeros(F, S, M),
+        d_rows=lanes.zeros(F, S, M),
+        window=lanes.zeros(M + S * B),
+        hidden=lanes.zeros(F, P // S, M),
+        d_hidden=lanes.zeros(F, P // S, M),
+        d1=lanes.zeros(2, P, W * B),
+        z2=lanes.zeros(B, D),
+        y2=lanes.zeros(B, D),
+        d2=lanes.zeros(B, D),
+        z3=lanes.zeros(B, O),
+        y3=lanes.zeros(B, O),
+    )
+
+
 @numba.njit
-def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, d_db):
+def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own):
     """Loss and gradients sixteen images at a time, side by side in the lanes of the vectors.
 
     In the fully connected layer, between `from_lanes` and `to_lanes`, an image is a row again.
     """
-    (N, C, H, W), (F, _, K, _), S, B = x.shape, cw.shape, pw.shape[1], lanes.LANES
-    P, Q, D, O = H - K + 1, W - K + 1, dw.shape[1], db.size
-    M = Q // S * S * B
-    image = lanes.zeros(C * H * W * B).reshape(C, H, W * B)
-    z1, y1 = (
-        lanes.zeros(P * Q * B).reshape(P, Q * B),
-        lanes.zeros(F * P * Q * B).reshape(F, P, Q * B),
-    )
-    rows, d_rows = (
-        lanes.zeros(F * S * M).reshape(F, S, M),
-        lanes.zeros(F * S * M).reshape(F, S, M),
-    )
-    d1, window = lanes.zeros(2 * P * W * B).reshape(2, P, W * B), lanes.zeros(M + S * B)
-    hidden, d_hidden = (
-        lanes.zeros(D * S * B).reshape(F, P // S, M),
-        lanes.zeros(D * S * B).reshape(F, P // S, M),
-    )
-    mixed = np.empty((4, C * H * W * 4), np.float32)
-    z2, y2, d2 = (
-        np.empty((B, D), np.float32),
-        np.empty((B, D), np.float32),
-        np.empty((B, D), np.float32),
-    )
-    z3, y3 = np.empty((B, O), np.float32), np.empty((B, O), np.float32)
+    N, (C, H, W), (F, _, K, _), S, B = len(x), x.shape[1:], cw.shape, pw.shape[1], lanes.LANES
+    P, Q, (_, D) = (H - K + 1) // S, (W - K + 1) // S, dw.shape  # P, Q: of the pooling
+    image, y1, d1, d_rows = own.image, own.y1, own.d1, own.d_rows
+    z2, y2, d2, z3, y3 = own.z2, own.y2, own.d2, own.z3, own.y3
     part_pb, part_dw, part_db = np.empty_like(pb), np.empty_like(dw), np.empty_like(db)
     d_cw[:], d_cb[:], d_pb[:] = np.float32(0), np.float32(0), np.float32(0)
-    d_dw[:], d_db[:] = np.float32(0), np.float32(0)
+    d_dw[:], d_db[:], d_rows[:] = np.float32(0), np.float32(0), np.float32(0)
     loss = 0.0
-    lanes.pool_weights_to_rows(pw, rows)
+    lanes.pool_weights_to_rows(pw, own.rows)
     for first in range(0, N, B):
         block, label = x[first : first + B].reshape(-1, C * H * W), labels[first : first + B]
         n = label.size
         if n == B:
-            lanes.interleave(block, mixed)
-            lanes.interleave(mixed, image.reshape(1, C * H * W * B))
+            lanes.interleave(block, own.mixed)
+            lanes.interleave(own.mixed, image.reshape(1, C * H * W * B))
         else:
             lanes.to_lanes(block, image.reshape(C * H * W, B))
         for f in range(F):
-            lanes.conv_map_forward(image, cw[f], cb[f], z1)
-            sigmoid(z1, y1[f])
-            lanes.pool_map_forward(y1[f], rows[f], pb[f], window, hidden[f])
-        lanes.from_lanes(hidden.reshape(D, S * B), z2[:n])
+            lanes.conv_map_forward(image, cw[f], cb[f], own.z1)
+            sigmoid(own.z1, y1[f])
+            lanes.pool_map_forward(y1[f], own.rows[f], pb[f], own.window, own.hidden[f])
+        lanes.from_lanes(own.hidden.reshape(D, S * B), z2[:n])
         sigmoid(z2, y2)
         dense_forward(y2[:n], dw, db, z3[:n])
         sigmoid(z3, y3)
@@ -128,14 +164,16 @@ def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw,
         dense_backward_bias(z3[:n], part_db)
         dense_backward_input(z3[:n], dw, d2[:n])
         sigmoid_backward(y2, d2, z2)
-        pool_backward_bias(z2[:n].reshape(n, F, P // S, Q // S), part_pb)
+        pool_backward_bias(z2[:n].reshape(n, F, P, Q), part_pb)
         d_dw += part_dw
         d_db += part_db
         d_pb += part_pb
-        lanes.to_lanes(z2[:n], d_hidden.reshape(D, S * B))
+        lanes.to_lanes(z2[:n], own.d_hidden.reshape(D, S * B))
         for f in range(0, F, 2):
             for g in range(f, min(f + 2, F)):
-                lanes.pool_map_backward(y1[g], rows[g], d_hidden[g], window, d_rows[g], d1[g - f])
+                lanes.pool_map_backward(
+                    y1[g], own.rows[g], own.d_hidden[g], own.window, d_rows[g], d1[g - f]
+                )
             lanes.conv_maps_backward(image, d1, d_cw[f : f + 2], d_cb[f : f + 2])
     lanes.pool_weights_from_rows(d_rows, d_pw)
     return loss

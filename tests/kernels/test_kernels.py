@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -136,3 +140,19 @@ def test_a_saturated_sigmoid_costs_69_and_not_infinity():
         y = np.array([[0.0, 1.0]], strategy.dtype)
         loss = strategy.cross_entropy(y, np.array([0]), np.empty_like(y))
         assert loss == pytest.approx(2 * 30 * np.log(10), rel=1e-6)
+
+
+def test_the_widest_vectors_are_used_even_if_something_else_was_compiled_before():
+    """Once, measuring the machine first left `vector` with half the width."""
+    program = """
+import llvmlite.binding
+from cnnlab import machine
+machine._triad.compile("(float32[::1], float32[::1], float32[::1], float32)")
+from cnnlab.kernels import vector
+vector.sigmoid.compile("(float32[::1], float32[::1])")
+(code,) = vector.sigmoid.inspect_asm().values()
+wide = llvmlite.binding.get_host_cpu_features().get("avx512f")
+assert not wide or code.count("zmm") > 20, code.count("zmm")
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

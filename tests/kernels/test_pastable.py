@@ -1,0 +1,127 @@
+"""Every kernel runs from its source alone, where nothing but NumPy and Numba is imported."""
+
+import builtins
+import dis
+import importlib
+import inspect
+import pkgutil
+
+import numba
+import numpy as np
+import pytest
+
+from cnnlab import check, kernels
+from cnnlab.kernels import CONTRACT, KERNELS, vector
+from cnnlab.kernels.contract import STRIDES
+from cnnlab.network import Network
+
+IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
+COMPOSED = {"few_images", "many_images"}  # these call the other kernels
+
+
+def kernels_of(module):
+    """The module's own Numba functions, by name."""
+    return {
+        name: function
+        for name, function in vars(module).items()
+        if isinstance(function, numba.core.registry.CPUDispatcher)
+        and function.py_func.__module__ == module.__name__
+    }
+
+
+MODULES = [
+    importlib.import_module(found.name)
+    for found in pkgutil.iter_modules(kernels.__path__, "cnnlab.kernels.")
+    if found.name != "cnnlab.kernels.rungs"  # see test_rungs
+]
+SINGLE = [
+    (module, name) for module in MODULES for name in kernels_of(module) if name not in COMPOSED
+]
+
+
+def random(*shape):
+    return np.random.default_rng(0).random(shape).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """Arguments for each kernel by name: one of check's cases, or those of a training step."""
+    places = np.array([0, 3, 8, 1, 5, 6] * 2).reshape(2, 1, 2, 3)
+    found = {
+        "max_pool_forward": (random(2, 1, 7, 11), random(2, 1, 2, 3), 0 * places, 3),
+        "max_pool_backward": (random(2, 1, 2, 3), places, random(2, 1, 7, 11), 3),
+        "average_pool_forward": (random(2, 1, 7, 11), random(2, 1, 2, 3), places, 3),
+        "average_pool_backward": (random(2, 1, 2, 3), places, random(2, 1, 7, 11), 3),
+    }
+
+    def recording(name, function):
+        def record(*arguments):
+            found.setdefault(name, copies(arguments))
+            return function(*arguments)
+
+        return record
+
+    net = Network(2, 14, 15, filters=3, kernel=6, pool=2, classes=4)
+    params = net.parameters()
+    params.flat += 0.1
+    with pytest.MonkeyPatch.context() as patch:
+        for module in MODULES:  # compositions run in Python and show their calls
+            for name, function in list(vars(module).items()):
+                if isinstance(function, numba.core.registry.CPUDispatcher):
+                    plain = function.py_func if name in COMPOSED else recording(name, function)
+                    patch.setattr(module, name, plain)
+        for n in (3, 19):
+            labels = np.arange(n) % net.classes
+            images = random(n, *net.image_shape)
+            vector.loss_and_gradients(params.arrays, images, labels, net.zeros().arrays)
+    return found
+
+
+def copies(arguments):
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+
+
+def run(function, arguments, options):
+    """What a kernel returns and what its arrays hold afterwards; and whether either says much."""
+    after = copies(arguments)
+    returned = function(*after, **options)
+    pairs = [(a, b) for a, b in zip(arguments, after, strict=True) if isinstance(a, np.ndarray)]
+    assert returned is not None or any(not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+    return [b for _, b in pairs] + [returned] * (returned is not None)
+
+
+@pytest.mark.parametrize(
+    "module, name", SINGLE, ids=[f"{m.__name__.rpartition('.')[2]}.{name}" for m, name in SINGLE]
+)
+def test_a_kernel_runs_from_its_source_alone(module, name, calls):
+    original, alone = getattr(module, name), {}
+    exec(IMPORTS + inspect.getsource(original.py_func), alone)
+    pasted = alone[name]
+    assert pasted.targetoptions == original.targetoptions
+    if name in CONTRACT:
+        verdict = check.try_case(name, pasted, check.CASES[-1])
+        assert verdict, str(verdict)
+        arguments = [*check.draw(name, check.CASES[-1], seed=1).values()]
+    else:
+        arguments = calls[name]
+    options = {"stride": 1} if name in STRIDES else {}
+    results = run(pasted, arguments, options), run(original, arguments, options)
+    for got, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_only_compositions_need_their_module():
+    known = {"np", "numba", *dir(builtins)}
+    for module in MODULES:
+        for name, kernel in kernels_of(module).items():
+            code = dis.get_instructions(kernel.py_func)
+            used = {step.argval for step in code if step.opname == "LOAD_GLOBAL"}
+            assert (not used <= known) == (name in COMPOSED), f"{name} uses {used - known}"
+    assert COMPOSED <= set(kernels_of(vector))
+    assert not isinstance(vector.loss_and_gradients, numba.core.registry.CPUDispatcher)
+
+
+def test_every_operation_of_every_strategy_is_among_them():
+    tested = {getattr(module, name) for module, name in SINGLE}
+    for strategy in set(KERNELS) - {"reference"}:
+        assert {KERNELS[strategy].kernel(operation) for operation in CONTRACT} <= tested
