@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from cnnlab import machine
+from cnnlab import pool
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     chosen = parser().parse_args(arguments)
     try:
+        if "numba" not in sys.modules:  # as on the command line; later is too late
+            most = 4 * pool.usable_cores() if getattr(chosen, "sweep", False) else 1
+            pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
         return chosen.command(chosen)
     except ValueError as problem:
         print(f"cnnlab: {problem}", file=sys.stderr)
@@ -49,12 +52,15 @@ def parser() -> Parser:
     three.add_argument("--kernels", help="strategies, separated by commas (default: the fast ones)")
     three.add_argument("--against", choices=["torch"], help="measure PyTorch too, in the same run")
     three.add_argument("--record", metavar="FOLDER", help="keep the figures and a plot there")
+    three.add_argument(
+        "--sweep", action="store_true", help="also time `threads` on 1 to 4 times as many as cores"
+    )
     three.add_argument("--repeats", type=whole, default=11, help="samples of each (default: 11)")
 
     for command in (two, three):
         command.add_argument("--data", default="auto", help="mnist, fashion, digits or auto")
         command.add_argument("--batch", type=whole, metavar="N", help="images a step")
-        command.add_argument("--threads", type=whole, default=1, metavar="T")
+        command.add_argument("--threads", type=whole, metavar="T", help="of parallel strategies")
         command.add_argument(
             "--images", type=whole, metavar="N", help="use the first N images only"
         )
@@ -83,6 +89,8 @@ def positive(text: str) -> float:
 
 def show_machine(chosen) -> int:
     """Print what the machine is and the two ceilings of its roofline."""
+    from cnnlab import machine
+
     peak, bandwidth = machine.float32_peak(), machine.memory_bandwidth()
     if chosen.json:
         print(json.dumps(machine.describe() | {"float32_peak": peak, "bandwidth": bandwidth}))
@@ -96,11 +104,11 @@ def show_machine(chosen) -> int:
 
 def train(chosen) -> int:
     """Train, show each epoch, and sum up."""
-    from cnnlab import training
+    from cnnlab import machine, training
     from cnnlab.data import load
 
     strategy = training.find(chosen.kernels)
-    check_threads([strategy], chosen.threads)
+    n_threads = threads_for([strategy], chosen.threads)
     data = load(chosen.data, chosen.images)
     batch = chosen.batch or training.BATCH
     result = training.train(
@@ -110,6 +118,7 @@ def train(chosen) -> int:
         batch=batch,
         rate=chosen.rate or training.RATE,
         seed=chosen.seed,
+        n_threads=n_threads,
     )
     for row in result.history:
         print(
@@ -121,7 +130,7 @@ def train(chosen) -> int:
         seconds = sum(row["seconds"] for row in result.history) / chosen.epochs
         summary = {
             "kernels": strategy.name,
-            "n_threads": chosen.threads,
+            "n_threads": n_threads,
             "n_ranks": 1,
             "data": data.name,
             "n_images": len(data.train_images),
@@ -150,7 +159,7 @@ def bench(chosen) -> int:
     names = [name for name in KERNELS if name != "reference"]
     if chosen.kernels:
         names = [training.find(name).name for name in chosen.kernels.split(",")]
-    check_threads([KERNELS[name] for name in names], chosen.threads)
+    n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)
     data = load(chosen.data, chosen.images or 8192)
     batch = chosen.batch or 64
     if batch > len(data.train_images):
@@ -159,11 +168,16 @@ def bench(chosen) -> int:
         names,
         data,
         batch=batch,
-        n_threads=chosen.threads,
+        n_threads=n_threads,
         against=chosen.against,
         repeats=chosen.repeats,
     )
     print(benchmark.table(report))
+    if chosen.sweep:
+        from cnnlab import sweep
+
+        report["sweep"] = sweep.run(data, batch=batch, repeats=chosen.repeats)
+        print("\n" + sweep.table(report["sweep"]))
     if chosen.record:
         print("recorded in", benchmark.record(report, Path(chosen.record)))
     if chosen.json:
@@ -171,11 +185,13 @@ def bench(chosen) -> int:
     return 0
 
 
-def check_threads(strategies, n_threads: int) -> None:
-    """Refuse several threads where no strategy could use them."""
-    if n_threads > 1 and not any(strategy.parallel for strategy in strategies):
+def threads_for(strategies, asked: int | None) -> int:
+    """How many threads to use: those asked for, else one for each core where a strategy can."""
+    parallel = any(strategy.parallel for strategy in strategies)
+    if asked is not None and asked > 1 and not parallel:
         names = ", ".join(strategy.name for strategy in strategies)
-        raise ValueError(f"--threads {n_threads}: {names} runs on one thread; use --threads 1")
+        raise ValueError(f"--threads {asked}: {names} runs on one thread; use --threads 1")
+    return asked or (min(pool.size(), pool.usable_cores()) if parallel else 1)
 
 
 if __name__ == "__main__":

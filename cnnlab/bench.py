@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab import machine, measure
+from cnnlab import machine, measure, pool
 from cnnlab.kernels import CONTRACT, KERNELS, Strategy
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network, Parameters, loss_and_gradients
@@ -155,8 +155,9 @@ def run(
     print("measuring the peak of one core, then whole steps, then layers", file=progress)
     peak = machine.float32_peak()
     found = contestants(names, data, batch, n_threads, against)
-    timings = epochs(found, batch, repeats)
-    by_layer = layers(names, batch, max(3, repeats // 2))
+    with pool.threads(n_threads):
+        timings = epochs(found, batch, repeats)
+        by_layer = layers(names, batch, max(3, repeats // 2))
     base = against or ("loops" if "loops" in names else names[0])
     flops = 2 * sum(Network().multiply_adds.values()) * EPOCH
     results = []
@@ -166,7 +167,7 @@ def run(
         results.append(
             {
                 "kernels": name,
-                "n_threads": n_threads,
+                "n_threads": n_threads if name == against or KERNELS[name].parallel else 1,
                 "n_ranks": 1,
                 "data": data.name,
                 "n_images": EPOCH,

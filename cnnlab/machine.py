@@ -18,12 +18,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import joblib
 import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
+
+from cnnlab import pool
 
 CPUS = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
@@ -50,7 +51,7 @@ def describe() -> dict:
         "cpu": _cpu(),
         "physical_cores": _physical_cores(),
         "logical_cores": os.cpu_count(),
-        "usable_cores": usable_cores(),
+        "usable_cores": pool.usable_cores(),
         "simd": simd and f"{simd}, {lanes} float32 lanes",
         "simd_lanes": simd and lanes,
         "caches": _caches(),
@@ -86,14 +87,9 @@ also       C compiler: {compiler}; GPU: {gpu}""".format_map(
 
 def caption() -> str:
     """Return the one line that stands under every figure: processor, cores, vectors, versions."""
-    python, cores = platform.python_version(), usable_cores()
+    python, cores = platform.python_version(), pool.usable_cores()
     parts = [_cpu(), f"{cores} CPU{'s' * (cores > 1)}", _simd()[0], f"Python {python}"]
     return " · ".join(part for part in [*parts, f"Numba {numba.__version__}"] if part)
-
-
-def usable_cores() -> int:
-    """Return how many logical cores this process may use: its affinity, and its cgroup's quota."""
-    return joblib.cpu_count()
 
 
 @functools.cache

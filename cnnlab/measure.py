@@ -78,23 +78,6 @@ class Ratio:
         return f"{middle}× ({low} to {high}, n={self.n})"
 
 
-@dataclass(frozen=True)
-class Amdahl:
-    """Amdahl's law: the serial fraction of a program bounds its speedup (AFIPS 1967).
-
-    A scaling model is anything with `speedup(n)` and a `str`; plots ask for no more.
-    """
-
-    serial_fraction: float
-
-    def speedup(self, n: float) -> float:
-        """Return T(1) / T(n) with n workers."""
-        return 1 / (self.serial_fraction + (1 - self.serial_fraction) / n)
-
-    def __str__(self) -> str:
-        return f"Amdahl, {100 * self.serial_fraction:.2g} % serial"
-
-
 def measure(
     call: Callable[[], object],
     *,
@@ -130,8 +113,8 @@ def compare(
     `checks` are a dictionary of callables, or one callable that takes the name. All of them run
     before anything is timed. The rest is as in `measure`.
     """
-    _at_least("warmup", warmup, 0)
-    _at_least("repeats", repeats, 1)
+    at_least("warmup", warmup, 0)
+    at_least("repeats", repeats, 1)
     if isinstance(checks, Mapping) and not checks.keys() <= contestants.keys():
         raise ValueError(f"checks: {sorted(checks.keys() - contestants.keys())} do not take part")
     for name in contestants:
@@ -181,19 +164,8 @@ def speedup(base: Timing, other: Timing) -> Ratio:
 
 def efficiency(speedup: float | Ratio, n_workers: int) -> float:
     """Return speedup per worker; 1 is ideal."""
-    _at_least("n_workers", n_workers, 1)
+    at_least("n_workers", n_workers, 1)
     return float(speedup) / n_workers
-
-
-def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdahl:
-    """Fit T(n) / T(1) = s + (1 − s) / n by least squares; s is clipped to [0, 1].
-
-    `times` are seconds, or timings whose medians count; `workers` must hold 1 and another number.
-    """
-    n, relative = _scaling(workers, times)
-    ideal = 1 / n
-    serial = (1 - ideal) @ (relative - ideal) / ((1 - ideal) @ (1 - ideal))
-    return Amdahl(float(np.clip(serial, 0, 1)))
 
 
 def same(
@@ -255,23 +227,15 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return next((unit for unit in units if seconds * unit[0] >= 1), units[-1])
 
 
-def _scaling(workers, times) -> tuple[np.ndarray, np.ndarray]:
-    """Check what every scaling model is fitted to; return n and T(n) / T(1)."""
-    seconds = np.array([t.median if isinstance(t, Timing) else t for t in times])
-    if len(workers) != len(seconds):
-        raise ValueError(f"times: expected one for each of {len(workers)}, got {len(seconds)}")
-    for n in workers:
-        _at_least("workers", n, 1)
-    if 1 not in workers or not 1 < len(set(workers)) == len(workers):
-        raise ValueError(f"workers: expected 1 and other distinct numbers, got {list(workers)}")
-    if not ((seconds > 0) & (seconds < math.inf)).all():
-        raise ValueError(f"times: expected positive seconds, got {seconds.tolist()}")
-    return np.array(workers), seconds / seconds[list(workers).index(1)]
-
-
 def digits(x: float) -> str:
     """Three significant digits, never in the form 1e+03."""
     return f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x else "0"
+
+
+def in_words(seconds: float) -> str:
+    """Three significant digits and the unit that suits them, such as "1.23 ms"."""
+    scale, unit = time_unit(seconds)
+    return f"{digits(seconds * scale)} {unit}"
 
 
 def _seconds(call: Callable[[], object], n: int) -> float:
@@ -294,6 +258,6 @@ def _index(array: np.ndarray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(array.argmax(), array.shape))
 
 
-def _at_least(name: str, value: int, least: int) -> None:
+def at_least(name: str, value: int, least: int) -> None:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")

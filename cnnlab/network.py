@@ -184,9 +184,10 @@ def loss_and_gradients(
             + ("params" if grads is params else "a read-only array")
         )
     fused = getattr(strategy.module, "loss_and_gradients", None)
-    if fused:
-        return float(fused(params.arrays, x, labels, grads.arrays))
-    return composed(strategy, params, x, labels, grads)
+    with strategy.lock:
+        if fused:
+            return float(fused(params.arrays, x, labels, grads.arrays))
+        return composed(strategy, params, x, labels, grads)
 
 
 def composed(strategy, params, x, labels, grads) -> float:

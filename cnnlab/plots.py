@@ -16,7 +16,7 @@ from matplotlib.colors import PowerNorm
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from cnnlab import machine
-from cnnlab.measure import Amdahl, Timing, digits, speedup, time_unit
+from cnnlab.measure import Timing, digits, in_words, speedup
 
 NAMED = ("reference", "loops", "vector", "threads", "ranks", "device", "torch")
 HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
@@ -125,20 +125,18 @@ def speedups(
         ax.set(xscale="log", xlim=(smallest / 1.05, largest * (largest / smallest) ** 0.35))
         ax.xaxis.set_major_formatter("{x:g}")
     for y, timing in enumerate(timings.values()):
-        text, right = f"{digits(value[y])}×  ({_seconds(timing.median)})", max(high[y], 1)
+        text, right = f"{digits(value[y])}×  ({in_words(timing.median)})", max(high[y], 1)
         _note(ax, text, (right, y), (7, 0), va="center", backgroundcolor="white")
     for name, bound in bounds.items():
         ax.axvline(bound, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
         _note(ax, name, (bound, -0.5), (0, 3), ha="center", color=GREY)
-    ax.set_xlabel(f"times faster than {base} ({_seconds(timings[base].median)} per {per})")
+    ax.set_xlabel(f"times faster than {base} ({in_words(timings[base].median)} per {per})")
     return _rows(ax, names)
 
 
 @_measured
-def scaling(
-    workers: Sequence[int], timings: Runs, amdahl: Amdahl | None = None, *, unit: str = "threads"
-) -> Axes:
-    """Draw speedup over one worker, the ideal line, and a model of scaling where given.
+def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads") -> Axes:
+    """Draw speedup over one worker, the ideal line, and the given laws of `cnnlab.scaling`.
 
     `timings[i]` is the time with `workers[i]` workers; several strategies come as a dictionary.
     """
@@ -154,12 +152,12 @@ def scaling(
         base = series[list(workers).index(1)].median
         value, low, high = (base / np.array([(t.median, t.high, t.low) for t in series])).T
         ax.errorbar(workers, value, [value - low, high - value], fmt="o-", color=color, **ERRORS)
-        text = f"{name} {digits(value[last])}× ({_seconds(series[last].median)})"
+        text = f"{name} {digits(value[last])}× ({in_words(series[last].median)})"
         labels.append((most, value[last], text, color))
-    if amdahl is not None:
-        n = np.linspace(1, most, 100)
-        ax.plot(n, [amdahl.speedup(k) for k in n], ":", color=INK, linewidth=1.4)
-        labels.append((most, amdahl.speedup(most), str(amdahl), INK))
+    n = np.linspace(1, most, 100)
+    for line, model in zip((":", "-."), models, strict=False):
+        ax.plot(n, [model.speedup(k) for k in n], line, color=INK, linewidth=1.4)
+        labels.append((most, model.speedup(most), str(model), INK))
     ax.set(xlabel=f"number of {unit}", ylabel="times faster than one", xticks=workers)
     ax.set_ylim(0, 1.05 * max(y for _, y, _, _ in labels))
     _labels(ax, labels)
@@ -246,11 +244,11 @@ def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
         seconds = np.array([parts.get(layer, 0.0) for parts in times.values()])
         share, color = seconds / total, LAYERS[k % len(LAYERS)]
         bars = ax.barh(names, share, 0.66, left, color=color, label=layer, edgecolor="white")
-        texts = [_seconds(t) if wide else "" for t, wide in zip(seconds, share > 0.12, strict=True)]
+        texts = [in_words(t) if wide else "" for t, wide in zip(seconds, share > 0.12, strict=True)]
         ink = "white" if color in (LAYERS[0], LAYERS[-1]) else INK
         ax.bar_label(bars, texts, label_type="center", color=ink, fontsize=9)
         left = left + share
-    ax.bar_label(bars, [f"{_seconds(seconds)} in all" for seconds in total], padding=6)
+    ax.bar_label(bars, [f"{in_words(seconds)} in all" for seconds in total], padding=6)
     ax.legend(ncols=6, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
     ax.set(xlim=(0, 1.25), xticks=np.arange(0, 1.1, 0.25), xlabel=f"share of the time per {per}")
     ax.xaxis.set_major_formatter("{x:.0%}")
@@ -299,8 +297,3 @@ def _rows(ax: Axes, names: Sequence[str]) -> Axes:
 
 def _note(ax: Axes, text: str, at: Point, offset: Point, **look) -> None:
     ax.annotate(text, at, offset, textcoords="offset points", **look)
-
-
-def _seconds(seconds: float) -> str:
-    scale, unit = time_unit(seconds)
-    return f"{digits(seconds * scale)} {unit}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from tqdm import tqdm
 
+from cnnlab import pool
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.contract import Strategy
 from cnnlab.network import Network, Parameters, forward, loss_and_gradients
@@ -37,17 +38,26 @@ def train(
     batch: int = BATCH,
     rate: float = RATE,
     seed: int = 0,
+    n_threads: int | None = None,
     progress: bool | None = None,
 ) -> Training:
     """Train on a `cnnlab.data.Dataset` with one of KERNELS.
 
     The rate applies to the mean gradient of a batch. The seed fixes the initial parameters and the
     order of the images, so that all strategies see the same batches. `progress` shows a bar (None:
-    on a terminal only). Raises ValueError for impossible arguments.
+    on a terminal only). A parallel strategy runs on `n_threads` (None: one for each core): the same
+    seed and number of threads give the same bits. Raises ValueError for impossible arguments.
     """
     strategy = find(kernels)
     check_plan(data, epochs, batch, rate, seed)
-    network = network or Network()
+    if n_threads is not None and n_threads != 1 and not strategy.parallel:
+        raise ValueError(f"n_threads: {strategy.name} runs on one thread, got {n_threads}")
+    with pool.threads(n_threads if strategy.parallel else 1):
+        return descend(data, strategy, network or Network(), epochs, batch, rate, seed, progress)
+
+
+def descend(data, strategy, network, epochs, batch, rate, seed, progress) -> Training:
+    """`train` with its arguments checked and its threads chosen."""
     params = network.parameters(seed, strategy.dtype)
     grads = network.zeros(strategy.dtype)
     images, labels = data.train_images, data.train_labels

@@ -2,8 +2,8 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab import check
-from cnnlab.kernels import reference
+from cnnlab import cases, check
+from cnnlab.kernels import reductions, reference
 
 
 def right(dz, db):
@@ -34,16 +34,16 @@ def changes_its_input(dz, db):
 
 def writes_past_the_end(dz, db):
     right(dz, db)
-    db.base[check.GUARD + db.size] = 0
+    db.base[cases.GUARD + db.size] = 0
 
 
 def writes_before_the_start(dz, db):
     right(dz, db)
-    db.base[check.GUARD - 1] = 0
+    db.base[cases.GUARD - 1] = 0
 
 
 def reads_past_the_end(dz, db):
-    flat, size = dz.base[check.GUARD :], dz[0, 0].size
+    flat, size = dz.base[cases.GUARD :], dz[0, 0].size
     for f in range(db.size):
         starts = [n * dz[0].size + f * size for n in range(len(dz))]
         db[f] = sum(flat[start : start + size + 1].sum() for start in starts)
@@ -206,7 +206,7 @@ def test_a_verdict_tells_where_it_is_wrong_by_how_much_and_what_is_right_already
     assert said.startswith(
         "✗ conv_forward: not yet right for several images (N=3, C=2, F=4, H=6, W=6, K=3, stride 1):"
     )
-    drawn = check.draw("conv_forward", check.CASES[2])
+    drawn = cases.draw("conv_forward", cases.CASES[2])
     exact, _ = check.run_reference("conv_forward", drawn, {})
     assert f": z[2, 1, 3, 0] should be {exact[2, 1, 3, 0]:.6g}, got 5; 1 of 192 elements" in said
     assert said.endswith("It is right for one square image, several channels and filters.")
@@ -217,7 +217,7 @@ def test_swapped_axes_and_a_missing_bias_are_named_but_not_seen_where_they_are_n
         reference.conv_backward_input(dz, w, dx, stride)
         dx[:] = dx.swapaxes(2, 3).copy()
 
-    case = [check.case("square", 2, 1, 3, 6, 6, 3)]
+    case = [cases.case("square", 2, 1, 3, 6, 6, 3)]
     verdict = check.kernel("conv_backward_input", swapped, cases=case)
     assert not verdict and "right with its axes in the order (0, 1, 3, 2)" in str(verdict)
     for answer in (lambda x, w, b, z: z.fill(9), lambda x, w, b, z: np.add(x @ w[:, ::-1].T, b, z)):
@@ -243,8 +243,8 @@ def test_options_and_cases_reach_the_function():
         seen.append((dz.shape, threads, dz.sum()))
         right(dz, db)
 
-    cases = [check.CASES[3], check.CASES[7]]  # the second has a stride, which a bias does not
-    verdict = check.kernel("conv_backward_bias", answer, cases=cases, repeats=2, threads=4)
+    chosen = [cases.CASES[3], cases.CASES[7]]  # the second has a stride, which a bias does not
+    verdict = check.kernel("conv_backward_bias", answer, cases=chosen, repeats=2, threads=4)
     assert verdict and "on 1 shapes" in str(verdict)
     assert [call[:2] for call in seen] == [((2, 2, 3, 9), 4)] * 2
     assert seen[0][2] != seen[1][2]
@@ -252,10 +252,10 @@ def test_options_and_cases_reach_the_function():
 
 
 def test_drawn_numbers_differ_between_seeds_and_between_elements():
-    case = check.CASES[-1]
+    case = cases.CASES[-1]
     for operation in check.CONTRACT:
-        *inputs, output = check.draw(operation, case).items()
-        again, other = check.draw(operation, case), check.draw(operation, case, seed=1)
+        *inputs, output = cases.draw(operation, case).items()
+        again, other = cases.draw(operation, case), cases.draw(operation, case, seed=1)
         assert np.isnan(output[1]).all()
         for name, array in inputs:
             assert (array == again[name]).all() and (array != other[name]).any()
@@ -321,3 +321,29 @@ def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
         assert check.vectorized("sigmoid_backward", answer) is (answer is fast)
         said = capsys.readouterr().out
         assert word in said and ("✗" in said) is (answer is not fast)
+
+
+@numba.njit(parallel=True)
+def bias_of_half_the_batch_a_thread(dz, db):
+    """Right on one thread only: every block adds to the same sums."""
+    n_blocks = numba.get_num_threads()
+    db[:] = np.float32(0)
+    for t in numba.prange(n_blocks):
+        for n in range(len(dz) * t // n_blocks, len(dz) * (t + 1) // n_blocks):
+            for f in range(len(db)):
+                for p in range(dz.shape[2]):
+                    for q in range(dz.shape[3]):
+                        db[f] += dz[n, f, p, q]
+
+
+def test_a_race_is_caught_also_if_it_is_right_on_one_thread(capsys):
+    assert not check.threaded("conv_backward_bias", bias_of_half_the_batch_a_thread)
+    said = capsys.readouterr().out
+    assert "✗ on 2 threads (right on fewer, and wrong here)" in said and "db[" in said
+
+
+def test_threads_are_left_as_they_were(capsys):
+    before = numba.get_num_threads()
+    assert check.threaded("conv_backward_bias", reductions.bias_by_filter)
+    assert numba.get_num_threads() == before
+    assert "✓ conv_backward_bias agrees with the reference on 1 to" in capsys.readouterr().out

@@ -65,7 +65,7 @@ def test_describing_starts_no_threads_and_no_mpi():
 def test_affinity_counts():
     code = (
         "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
-        "from cnnlab import machine; print(machine.usable_cores())"
+        "from cnnlab import pool; print(pool.usable_cores())"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert printed.stdout.strip() == "1", printed.stderr

@@ -9,7 +9,8 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from cnnlab import machine, plots
-from cnnlab.measure import Amdahl, Timing
+from cnnlab.measure import Timing
+from cnnlab.scaling import Amdahl
 
 matplotlib.use("Agg")
 

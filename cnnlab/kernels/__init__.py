@@ -10,6 +10,7 @@ KERNELS = {
         Strategy("reference", "NumPy in float64, obviously right", np.float64),
         Strategy("loops", "Numba on one core, plain nested loops"),
         Strategy("vector", "Numba on one core used well"),
+        Strategy("threads", "Numba on several cores, blocks of the batch", parallel=True),
     )
 }
 

@@ -4,11 +4,14 @@ A strategy is a module with the functions named in CONTRACT. The module's functi
 plain to read and to paste, and trusting. `Strategy` puts a check of every argument before each.
 """
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Sequence
 
 import numpy as np
+
+from cnnlab import pool
 
 # Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
@@ -60,6 +63,11 @@ class Strategy:
         """The module, imported when first used: MPI or CUDA need not be there for the others."""
         return importlib.import_module(f"cnnlab.kernels.{self.name}")
 
+    @property
+    def lock(self):
+        """What to hold during a call: parallel kernels run one at a time."""
+        return pool.LOCK if self.parallel else contextlib.nullcontext()
+
     def kernel(self, name: str):
         """The raw, unchecked function `name` of the strategy's module."""
         return getattr(self.module, name)
@@ -75,7 +83,8 @@ class Strategy:
             if name in STRIDES and len(arrays) == len(CONTRACT[name]) + 1 and not options:
                 *arrays, options["stride"] = arrays
             check_arguments(name, arrays, self.dtype, **options)
-            return kernel(*arrays, **options)
+            with self.lock:
+                return kernel(*arrays, **options)
 
         self.__dict__[name] = checked
         return checked

@@ -43,7 +43,7 @@ def loss_and_gradients(params, x, labels, grads):
     if len(x) < 8:
         return few_images(*params, x, labels, *grads)
     shapes = tuple(array.shape for array in (x[0], *params))
-    return many_images(*params, x, labels, *grads, buffers(threading.get_ident(), *shapes))
+    return many_images(*params, x, labels, *grads, buffers(threading.get_ident(), 1, *shapes), 0)
 
 
 @numba.njit
@@ -81,7 +81,10 @@ def few_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, 
 
 
 class Buffers(NamedTuple):
-    """Where `many_images` keeps what sixteen images need; see `batch_innermost` for the shapes."""
+    """Where `many_images` keeps what sixteen images need, for several workers.
+
+    The first index is the worker; for the other dimensions see `batch_innermost`.
+    """
 
     mixed: np.ndarray
     image: np.ndarray
@@ -101,8 +104,10 @@ class Buffers(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def buffers(thread, x, cw, cb, pw, pb, dw, db):
-    """Buffers of a thread for images and parameters of these shapes, the same ones at every call.
+def buffers(thread, n, x, cw, cb, pw, pb, dw, db):
+    """Buffers of n workers, for images and parameters of these shapes, the same at every call.
+
+    Each calling thread has its own.
 
     Memory fresh from the operating system would cost a page fault for every 4 KiB, in every step.
     """
@@ -110,52 +115,55 @@ def buffers(thread, x, cw, cb, pw, pb, dw, db):
     P, Q = H - K + 1, W - K + 1
     M = Q // S * S * B
     return Buffers(
-        mixed=lanes.zeros(4, C * H * W * 4),
-        image=lanes.zeros(C, H, W * B),
-        z1=lanes.zeros(P, Q * B),
-        y1=lanes.zeros(F, P, Q * B),
-        rows=lanes.zeros(F, S, M),
-        d_rows=lanes.zeros(F, S, M),
-        window=lanes.zeros(M + S * B),
-        hidden=lanes.zeros(F, P // S, M),
-        d_hidden=lanes.zeros(F, P // S, M),
-        d1=lanes.zeros(2, P, W * B),
-        z2=lanes.zeros(B, D),
-        y2=lanes.zeros(B, D),
-        d2=lanes.zeros(B, D),
-        z3=lanes.zeros(B, O),
-        y3=lanes.zeros(B, O),
+        mixed=lanes.zeros(n, 4, C * H * W * 4),
+        image=lanes.zeros(n, C, H, W * B),
+        z1=lanes.zeros(n, P, Q * B),
+        y1=lanes.zeros(n, F, P, Q * B),
+        rows=lanes.zeros(n, F, S, M),
+        d_rows=lanes.zeros(n, F, S, M),
+        window=lanes.zeros(n, M + S * B),
+        hidden=lanes.zeros(n, F, P // S, M),
+        d_hidden=lanes.zeros(n, F, P // S, M),
+        d1=lanes.zeros(n, 2, P, W * B),
+        z2=lanes.zeros(n, B, D),
+        y2=lanes.zeros(n, B, D),
+        d2=lanes.zeros(n, B, D),
+        z3=lanes.zeros(n, B, O),
+        y3=lanes.zeros(n, B, O),
     )
 
 
 @numba.njit
-def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own):
+def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, worker):
     """Loss and gradients sixteen images at a time, side by side in the lanes of the vectors.
 
     In the fully connected layer, between `from_lanes` and `to_lanes`, an image is a row again.
     """
     N, (C, H, W), (F, _, K, _), S, B = len(x), x.shape[1:], cw.shape, pw.shape[1], lanes.LANES
     P, Q, (_, D) = (H - K + 1) // S, (W - K + 1) // S, dw.shape  # P, Q: of the pooling
-    image, y1, d1, d_rows = own.image, own.y1, own.d1, own.d_rows
-    z2, y2, d2, z3, y3 = own.z2, own.y2, own.d2, own.z3, own.y3
+    image, mixed, z1, y1 = own.image[worker], own.mixed[worker], own.z1[worker], own.y1[worker]
+    rows, d_rows, window = own.rows[worker], own.d_rows[worker], own.window[worker]
+    hidden, d_hidden, d1 = own.hidden[worker], own.d_hidden[worker], own.d1[worker]
+    z2, y2, d2 = own.z2[worker], own.y2[worker], own.d2[worker]
+    z3, y3 = own.z3[worker], own.y3[worker]
     part_pb, part_dw, part_db = np.empty_like(pb), np.empty_like(dw), np.empty_like(db)
     d_cw[:], d_cb[:], d_pb[:] = np.float32(0), np.float32(0), np.float32(0)
     d_dw[:], d_db[:], d_rows[:] = np.float32(0), np.float32(0), np.float32(0)
     loss = 0.0
-    lanes.pool_weights_to_rows(pw, own.rows)
+    lanes.pool_weights_to_rows(pw, rows)
     for first in range(0, N, B):
         block, label = x[first : first + B].reshape(-1, C * H * W), labels[first : first + B]
         n = label.size
         if n == B:
-            lanes.interleave(block, own.mixed)
-            lanes.interleave(own.mixed, image.reshape(1, C * H * W * B))
+            lanes.interleave(block, mixed)
+            lanes.interleave(mixed, image.reshape(1, C * H * W * B))
         else:
             lanes.to_lanes(block, image.reshape(C * H * W, B))
         for f in range(F):
-            lanes.conv_map_forward(image, cw[f], cb[f], own.z1)
-            sigmoid(own.z1, y1[f])
-            lanes.pool_map_forward(y1[f], own.rows[f], pb[f], own.window, own.hidden[f])
-        lanes.from_lanes(own.hidden.reshape(D, S * B), z2[:n])
+            lanes.conv_map_forward(image, cw[f], cb[f], z1)
+            sigmoid(z1, y1[f])
+            lanes.pool_map_forward(y1[f], rows[f], pb[f], window, hidden[f])
+        lanes.from_lanes(hidden.reshape(D, S * B), z2[:n])
         sigmoid(z2, y2)
         dense_forward(y2[:n], dw, db, z3[:n])
         sigmoid(z3, y3)
@@ -168,12 +176,10 @@ def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw,
         d_dw += part_dw
         d_db += part_db
         d_pb += part_pb
-        lanes.to_lanes(z2[:n], own.d_hidden.reshape(D, S * B))
+        lanes.to_lanes(z2[:n], d_hidden.reshape(D, S * B))
         for f in range(0, F, 2):
             for g in range(f, min(f + 2, F)):
-                lanes.pool_map_backward(
-                    y1[g], own.rows[g], own.d_hidden[g], own.window, d_rows[g], d1[g - f]
-                )
+                lanes.pool_map_backward(y1[g], rows[g], d_hidden[g], window, d_rows[g], d1[g - f])
             lanes.conv_maps_backward(image, d1, d_cw[f : f + 2], d_cb[f : f + 2])
     lanes.pool_weights_from_rows(d_rows, d_pw)
     return loss

@@ -3,7 +3,7 @@ import copy
 import numpy as np
 import pytest
 
-from cnnlab import check
+from cnnlab import cases
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.contract import STRIDES
 
@@ -55,7 +55,7 @@ def test_every_argument_of_every_operation_is_checked_before_anything_is_written
 ):
     spoil, error, message = WRONG[wrong]
     options = {"stride": 1} if operation in STRIDES else {}
-    arrays = check.draw(operation, check.case("", n=2, c=3, f=4, h=6, w=9, k=3))
+    arrays = cases.draw(operation, cases.case("", n=2, c=3, f=4, h=6, w=9, k=3))
     output = list(arrays.values())[-1]
     blamed = name if wrong in ("a list", "another dtype", "every second") else "."
     with pytest.raises(error, match=f"^{operation}: {blamed}.* {message}.*, got "):

@@ -1,0 +1,83 @@
+"""Cases to try a kernel on: sizes that find what an answer overlooked, and arrays to fill."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cnnlab.kernels.contract import CONTRACT
+
+GUARD = 64  # elements before and after each array: no kernel may write there, or use what it reads
+POISON = np.nan  # outputs hold it before the call: a kernel that only adds, or leaves gaps, shows
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of sizes to try, named by what it is there to find."""
+
+    what: str
+    sizes: dict[str, int] = field(hash=False)
+    stride: int = 1
+
+    @property
+    def all_sizes(self) -> dict[str, int]:
+        """The sizes with P and Q, which follow from H, W, K and the stride."""
+        sizes = {"D": 11, "O": 5} | self.sizes
+        for inner, outer in (("H", "P"), ("W", "Q")):
+            sizes[outer] = (sizes[inner] - sizes["K"]) // self.stride + 1
+        return sizes
+
+
+def case(
+    what: str, n: int, c: int, f: int, h: int, w: int, k: int, stride: int = 1, **more: int
+) -> Case:
+    """A Case in the usual order of sizes: N, C, F, H, W, K and the stride."""
+    return Case(what, dict(zip("NCFHWK", (n, c, f, h, w, k), strict=True)) | more, stride)
+
+
+# From plain to awkward: the first case that fails names what an answer overlooked.
+CASES = [
+    case("one square image", 1, 1, 1, 6, 6, 3, D=4, O=1),
+    case("one square image, several channels and filters", 1, 2, 3, 6, 6, 3),
+    case("several images", 3, 2, 4, 6, 6, 3),
+    case("images wider than high", 2, 3, 2, 5, 11, 3, D=40, O=3),
+    case("images higher than wide", 2, 2, 5, 13, 7, 5, D=3, O=17),
+    case("a kernel of one", 2, 3, 2, 4, 5, 1),
+    case("a kernel as large as the image", 2, 1, 3, 5, 5, 5, D=216, O=10),
+    case("windows two apart, a column left over", 2, 2, 3, 9, 8, 3, 2),
+    case("windows further apart than their size", 2, 3, 2, 11, 13, 2, 3),
+    case("windows four apart, as in the network", 3, 6, 2, 12, 16, 4, 4),
+    case("a batch and a kernel that nothing divides", 17, 1, 7, 13, 12, 6, D=23, O=11),
+]
+STRIDE_ONE = [each for each in CASES if each.stride == 1]  # for kernels that know no other
+
+# Work enough that threads are at it together, and sizes that they do not divide.
+CROWD = case("many images, more than one thread at work", 203, 1, 6, 28, 28, 5, D=216, O=10)
+
+
+def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[str, np.ndarray]:
+    """Draw arguments of a contract function: inputs in (-1, 1), between and with poison."""
+    rng = np.random.default_rng(seed)
+    sizes = case.all_sizes
+    arrays = {}
+    for name, letters in CONTRACT[operation].items():
+        shape = (
+            (sizes["N"], sizes["C"], sizes["H"])
+            if letters == "..."
+            else tuple(sizes[i] for i in letters)
+        )
+        if name == "labels":
+            arrays[name] = rng.integers(0, sizes["O"], shape)
+        elif name == "y":  # an activation, not near 0 or 1
+            arrays[name] = guarded(rng.uniform(0.02, 0.98, shape).astype(dtype), POISON)
+        else:
+            arrays[name] = guarded(rng.uniform(-1, 1, shape).astype(dtype), POISON)
+    output = list(arrays)[-1]
+    arrays[output] = guarded(np.full_like(arrays[output], POISON), 7)
+    return arrays
+
+
+def guarded(array: np.ndarray, guard: float) -> np.ndarray:
+    """A copy of an array, with GUARD elements before and after it in memory."""
+    around = np.full(array.size + 2 * GUARD, guard, array.dtype)
+    around[GUARD:-GUARD] = array.ravel()
+    return around[GUARD:-GUARD].reshape(array.shape)

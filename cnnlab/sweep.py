@@ -1,0 +1,115 @@
+"""How training scales with the number of threads, and what stands in the way."""
+
+import sys
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from cnnlab import measure, pool, scaling
+from cnnlab.bench import EPOCH, Contestant
+from cnnlab.kernels import KERNELS, Strategy
+from cnnlab.training import sgd_step
+
+
+def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
+    """Measure `threads` on one thread, two, and so on to all cores, and twice and four times that.
+
+    Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
+    against `vector` on one thread, the fitted laws, and `serial`: the share of a step on one thread
+    that was measured to run on one thread only, by part. Numba must have room for that many
+    threads, see `cnnlab.pool`; else ValueError.
+    """
+    cores = pool.usable_cores()
+    counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
+    pool.reserve(counts[-1])
+    print("measuring", ", ".join(map(str, counts)), "threads", file=progress)
+    one, many = (Contestant(KERNELS[name], data, batch) for name in ("vector", "threads"))
+
+    def stepping(n_threads):
+        def step():
+            with pool.threads(n_threads):
+                many.step()
+
+        return step
+
+    calls = {"vector": one.step} | {f"threads {n}": stepping(n) for n in counts}
+    checks = {"vector": one.check, "threads 1": many.check}
+    calls |= {f"serial: {part}": call for part, call in serial_parts(many).items()}
+    with pool.threads(cores):
+        timings = measure.compare(calls, checks=checks, repeats=repeats, min_time=0.05)
+    runs = [timings[f"threads {n}"] for n in counts]
+    whole = runs[0].median
+    return {
+        "n_threads": counts,
+        "batch": batch,
+        "seconds_per_epoch": [t.median * EPOCH / batch for t in runs],
+        "seconds_interval": [[t.low * EPOCH / batch, t.high * EPOCH / batch] for t in runs],
+        "efficiency": [
+            measure.efficiency(measure.speedup(timings["vector"], t), n)
+            for n, t in zip(counts, runs, strict=True)
+        ],
+        "amdahl": scaling.fit_amdahl(counts[:cores], runs[:cores]).serial_fraction
+        if cores > 1
+        else None,
+        "usl": vars(scaling.fit_usl(counts, runs)),
+        "serial": {
+            name.removeprefix("serial: "): timing.median / whole
+            for name, timing in timings.items()
+            if name.startswith("serial")
+        },
+    }
+
+
+def serial_parts(contestant: Contestant) -> dict[str, Callable[[], object]]:
+    """What one thread does alone in every step of `threads`: gather, check, update; and start."""
+    params, grads, places = contestant.params.copy(), contestant.grads, np.zeros(1024)
+    nothing = Strategy("nothing", "returns at once", module=Nothing)
+    batch = contestant.order[: contestant.batch]
+    x, labels = contestant.images[batch], contestant.labels[batch]
+
+    def gather():
+        chosen = contestant.next_batch()
+        return contestant.images[chosen], contestant.labels[chosen]
+
+    return {
+        "gathering the batch": gather,
+        "checks and update": lambda: sgd_step(nothing, params, grads, x, labels, 0.0),
+        "starting the threads": lambda: start_threads(places),
+    }
+
+
+class Nothing:
+    """A strategy's module whose training step does nothing."""
+
+    @staticmethod
+    def loss_and_gradients(params, x, labels, grads):
+        return 0.0
+
+
+@numba.njit(parallel=True)
+def start_threads(places):
+    """A parallel loop with nothing to do."""
+    for t in numba.prange(places.size):
+        places[t] = 0
+
+
+def table(report: dict) -> str:
+    """The report of `run` as text for people."""
+    lines = [
+        f"An epoch of {EPOCH:,} images by `threads`, in batches of {report['batch']}",
+        f"{'threads':>8} {'seconds':>24}  efficiency (against vector)",
+    ]
+    for n, seconds, (low, high), efficiency in zip(
+        *(report[k] for k in ("n_threads", "seconds_per_epoch", "seconds_interval", "efficiency")),
+        strict=True,
+    ):
+        text = f"{seconds:.3g} ({low:.3g} to {high:.3g})"
+        lines.append(f"{n:8} {text:>24}  {efficiency:.2f}")
+    if report["amdahl"] is not None:
+        lines.append(f"Fitted up to the cores: {scaling.Amdahl(report['amdahl'])}.")
+    lines.append(f"Fitted to all: {scaling.Usl(**report['usl'])}.")
+    parts = ", ".join(f"{name} {share:.1%}" for name, share in report["serial"].items())
+    total = sum(report["serial"].values())
+    lines.append(f"Measured alone, what only one thread does: {total:.1%} of a step ({parts}).")
+    return "\n".join(lines)
