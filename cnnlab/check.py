@@ -4,6 +4,7 @@ The same cases prove the strategies in the tests, the kernels shown in a lesson,
 exercises.
 """
 
+import functools
 import itertools
 import numbers
 from collections.abc import Callable, Sequence
@@ -46,8 +47,7 @@ def try_case(
     before = {name: array.copy() for name, array in arrays.items()}
     *inputs, output = arrays
     stride = {"stride": case.stride} if operation in STRIDES else {}
-    expected, loss = run_reference(operation, before, stride)
-    magnitude, _ = run_reference(operation, {n: abs(a) for n, a in before.items()}, stride)
+    expected, loss, magnitude = references(operation, case, np.dtype(dtype), seed)
     try:
         passed = {} if stride == {"stride": STRIDES.get(operation)} else stride  # the default
         returned = function(*arrays.values(), **passed, **options)
@@ -75,6 +75,16 @@ def try_case(
     ):
         return Verdict(False, f"{at(case)}: the loss should be {loss:.6g}, got {returned!r}")
     return Verdict(True, at(case), float(np.max(abs(arrays[output] - expected))))
+
+
+@functools.lru_cache(maxsize=32)
+def references(operation: str, case: Case, dtype, seed: int):
+    """The expected output, the loss if there is one, and the magnitude of each sum's terms."""
+    arrays = draw(operation, case, dtype, seed)
+    stride = {"stride": case.stride} if operation in STRIDES else {}
+    expected, loss = run_reference(operation, arrays, stride)
+    magnitudes = {name: abs(array) for name, array in arrays.items()}
+    return expected, loss, run_reference(operation, magnitudes, stride)[0]
 
 
 def run_reference(operation: str, arrays: dict, stride: dict) -> tuple[np.ndarray, float | None]:
@@ -204,7 +214,7 @@ def threaded(operation: str, function: Callable, **options) -> bool:
         with pool.threads(n_threads):
             verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
             if verdict:
-                verdict = kernel(operation, function, cases=[CROWD], repeats=12, **options)
+                verdict = kernel(operation, function, cases=12 * [CROWD], **options)
         if not verdict:
             threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
             right = "" if n_threads == 1 else "right on fewer, and "

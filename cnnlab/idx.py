@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 import numpy as np
 from tqdm import TqdmWarning, tqdm
 
+from cnnlab.cache import folder as _cache
+
 with warnings.catch_warnings():  # pooch asks for notebook widgets, which nobody needs
     warnings.simplefilter("ignore", TqdmWarning)
     import pooch
@@ -151,14 +153,6 @@ def _read(folder: Path, name: str, file: str) -> np.ndarray:
     except OSError as error:
         raise DataError(f"{path}: expected a readable file, got: {error.strerror}") from None
     return _decode(raw, name, file, str(path))
-
-
-def _cache(name: str) -> Path:
-    """`data/cache` in the checkout of this package, where that can be written, else the user's."""
-    checkout = Path(__file__).resolve().parents[1]
-    if (checkout / "pyproject.toml").is_file() and os.access(checkout / "data", os.W_OK):
-        return checkout / "data" / "cache" / name
-    return Path(pooch.os_cache("cnnlab")) / name
 
 
 def _read_cached(name: str, file: str) -> np.ndarray:

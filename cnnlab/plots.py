@@ -57,27 +57,27 @@ def colors(names: Sequence[str]) -> list[str]:
     return [COLORS.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
 
 
-def _figure(draw, default=""):
+def figure(draw, default=""):
     """Draw in the style, then add title and caption."""
 
     @functools.wraps(draw)
     def wrapper(*args, title: str = "", caption: str | None = default, **kwargs):
         with style():
             axes = draw(*args, **kwargs)
-            figure, left = np.atleast_1d(axes)[0].figure, {"x": 0.01, "ha": "left"}
+            page, left = np.ravel(axes)[0].figure, {"x": 0.01, "ha": "left"}
             if title:
-                figure.suptitle(title, **left, fontsize=12, weight="bold")
+                page.suptitle(title, **left, fontsize=12, weight="bold")
             if caption != "":
-                figure.supxlabel(caption or machine.caption(), **left, fontsize=7, color=GREY)
+                page.supxlabel(caption or machine.caption(), **left, fontsize=7, color=GREY)
         return axes
 
     return wrapper
 
 
-_measured = functools.partial(_figure, default=None)
+_measured = functools.partial(figure, default=None)
 
 
-@_figure
+@figure
 def images(
     batch: np.ndarray, labels: Sequence = (), *, predicted: Sequence = (), columns: int = 10
 ) -> Axes:
@@ -89,7 +89,7 @@ def images(
     return _mosaic(batch, texts, inks, columns, cmap="gray_r", vmin=0, vmax=np.max(batch))
 
 
-@_figure
+@figure
 def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
     """Draw filters (F, C, K, K) or (F, K, K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
@@ -198,7 +198,7 @@ def roofline(
     return ax
 
 
-@_figure
+@figure
 def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
     """Draw loss and accuracy over the images seen (or epochs); return both Axes.
 
@@ -222,7 +222,7 @@ def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
     return axes
 
 
-@_figure
+@figure
 def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
     """Draw how many images of each true class (row) were taken for each class (column)."""
     _, ax = plt.subplots(figsize=(5.2, 5))

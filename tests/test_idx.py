@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+import cnnlab.cache
 from cnnlab import idx
 from cnnlab.idx import FILES, DataError, read_dataset
 
@@ -119,7 +120,7 @@ def files_in(folder):
 
 
 def test_the_cache_is_in_the_checkout_or_else_the_users(tmp_path, monkeypatch):
-    monkeypatch.setattr(idx, "__file__", str(tmp_path / "cnnlab" / "idx.py"))
+    monkeypatch.setattr(cnnlab.cache, "__file__", str(tmp_path / "cnnlab" / "cache.py"))
     monkeypatch.setattr(idx.pooch, "os_cache", lambda name: tmp_path / "user" / name)
     (tmp_path / "data").mkdir()
     assert REAL_CACHE("mnist") == tmp_path / "user" / "cnnlab" / "mnist"

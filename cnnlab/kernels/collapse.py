@@ -61,11 +61,33 @@ def conv_forward_collapsed(x, w, b, z):
 
 
 @numba.njit(parallel=True)
-def triangle(rows, sums):
-    """Tasks of unequal size: sums[i] adds up rows[0] … rows[i], for rows (M,L) → sums (M)."""
+def triangle_blocks(rows, sums):
+    """Tasks of unequal size, dealt out in blocks: sums[i] adds up rows[0] … rows[i] of (M,L)."""
     for i in numba.prange(sums.size):
         total = np.float32(0)
         for j in range(i + 1):
             for l in range(rows.shape[1]):
                 total += rows[j, l]
         sums[i] = total
+
+
+@numba.njit(parallel=True)
+def triangle_cyclic(rows, sums, n_threads):
+    """The same tasks dealt out like cards: thread t takes t, t + n_threads, t + 2 n_threads, …"""
+    for t in numba.prange(n_threads):
+        for i in range(t, sums.size, n_threads):
+            total = np.float32(0)
+            for j in range(i + 1):
+                for l in range(rows.shape[1]):
+                    total += rows[j, l]
+            sums[i] = total
+
+
+@numba.njit(nogil=True)
+def triangle_task(rows, sums, i):
+    """One of the tasks, for a queue: without Python's lock, so that several run at a time."""
+    total = np.float32(0)
+    for j in range(i + 1):
+        for l in range(rows.shape[1]):
+            total += rows[j, l]
+    sums[i] = total

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab import pool
+from cnnlab import cache, pool
 
 # Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
@@ -61,7 +61,9 @@ class Strategy:
     @functools.cached_property
     def module(self):
         """The module, imported when first used: MPI or CUDA need not be there for the others."""
-        return importlib.import_module(f"cnnlab.kernels.{self.name}")
+        module = importlib.import_module(f"cnnlab.kernels.{self.name}")
+        cache.keep_compiled()
+        return module
 
     @property
     def lock(self):

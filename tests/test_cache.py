@@ -1,0 +1,72 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from cnnlab import cache
+from cnnlab.kernels import KERNELS
+
+PROGRAM = """
+import numpy as np
+from cnnlab.kernels import KERNELS
+dz, db = np.ones((3, 2, 4, 5), np.float32), np.empty(2, np.float32)
+KERNELS["loops"].conv_backward_bias(dz, db)
+stats = KERNELS["loops"].kernel("conv_backward_bias").stats
+print(db[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the course whose sources may be edited."""
+    shutil.copytree(Path(cache.__file__).parent, tmp_path / "cnnlab")
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "data").mkdir()
+    return tmp_path
+
+
+def run(folder, program=PROGRAM):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr
+
+
+def test_a_kernel_is_compiled_once_and_again_only_when_any_source_has_changed(checkout):
+    assert run(checkout)[0] == ["60.0", "0", "1"]
+    assert run(checkout)[0] == ["60.0", "1", "0"]
+    with open(checkout / "cnnlab" / "kernels" / "image_rows.py", "a") as file:
+        file.write("# a change elsewhere\n")
+    assert run(checkout)[0] == ["60.0", "0", "1"]
+    assert len([*(checkout / "data" / "cache" / "kernels").iterdir()]) == 1
+
+
+def test_kernels_edited_after_their_import_are_not_kept(checkout):
+    edit = """
+import cnnlab.kernels
+from pathlib import Path
+file = Path(cnnlab.kernels.__file__).with_name("loops.py")
+file.write_text(file.read_text() + "# a change")
+"""
+    assert run(checkout, edit + PROGRAM)[0] == ["60.0", "0", "1"]
+    assert not (checkout / "data" / "cache").exists()
+
+
+def test_where_nothing_can_be_kept_kernels_still_run(checkout):
+    (checkout / "data" / "cache").touch()
+    found, said = run(checkout)
+    assert found == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
+
+
+def test_numbas_own_setting_is_left_alone():
+    before = numba.config.CACHE_DIR
+    assert KERNELS["loops"].module and numba.config.CACHE_DIR == before
