@@ -19,10 +19,14 @@ LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
 class Contestant:
-    """One way to train: `step()` takes the next batch through forward, backward and update."""
+    """One way to train: `step()` takes the next batch through forward, backward and update.
 
-    def __init__(self, strategy: Strategy, data, batch: int):
+    A strategy that is not parallel runs on one thread, whatever `n_threads` says.
+    """
+
+    def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
         self.strategy, self.batch = strategy, batch
+        self.n_threads = n_threads if strategy.parallel else 1
         self.params = Network().parameters(0, strategy.dtype)
         self.grads = Network().zeros(strategy.dtype)
         self.images = data.train_images.astype(strategy.dtype, copy=False)
@@ -40,19 +44,21 @@ class Contestant:
         """Train on the next batch."""
         chosen = self.next_batch()
         x, labels = self.images[chosen], self.labels[chosen]
-        sgd_step(self.strategy, self.params, self.grads, x, labels, RATE)
+        with pool.threads(self.n_threads):
+            sgd_step(self.strategy, self.params, self.grads, x, labels, RATE)
 
     def gradients(self, x: np.ndarray, labels: np.ndarray) -> Parameters:
         """Gradients of a batch, summed, at the parameters as they are now."""
         x = x.astype(self.strategy.dtype)
-        loss_and_gradients(self.strategy, self.params, x, labels, self.grads)
+        with pool.threads(self.n_threads):
+            loss_and_gradients(self.strategy, self.params, x, labels, self.grads)
         return self.grads
 
     def check(self) -> None:
         """Raise AssertionError unless the gradients of a batch are those of the reference."""
         x, labels = self.images[: self.batch], self.labels[: self.batch]
         exact = Contestant.__new__(Contestant)
-        exact.strategy = KERNELS["reference"]
+        exact.strategy, exact.n_threads = KERNELS["reference"], 1
         exact.params, exact.grads = Network().zeros(np.float64), Network().zeros(np.float64)
         exact.params.flat[:] = self.params.flat
         measure.same(
@@ -64,7 +70,7 @@ class Contestant:
 
 def contestants(names: Sequence[str], data, batch: int, n_threads: int, against: str | None):
     """The strategies of these names, and PyTorch if asked for, as one dictionary."""
-    found = {name: Contestant(KERNELS[name], data, batch) for name in names}
+    found = {name: Contestant(KERNELS[name], data, batch, n_threads) for name in names}
     if against == "torch":
         from cnnlab.torch_peer import TorchContestant
 
@@ -155,8 +161,8 @@ def run(
     print("measuring the peak of one core, then whole steps, then layers", file=progress)
     peak = machine.float32_peak()
     found = contestants(names, data, batch, n_threads, against)
+    timings = epochs(found, batch, repeats)
     with pool.threads(n_threads):
-        timings = epochs(found, batch, repeats)
         by_layer = layers(names, batch, max(3, repeats // 2))
     base = against or ("loops" if "loops" in names else names[0])
     flops = 2 * sum(Network().multiply_adds.values()) * EPOCH
@@ -167,7 +173,7 @@ def run(
         results.append(
             {
                 "kernels": name,
-                "n_threads": n_threads if name == against or KERNELS[name].parallel else 1,
+                "n_threads": found[name].n_threads,
                 "n_ranks": 1,
                 "data": data.name,
                 "n_images": EPOCH,

@@ -50,8 +50,11 @@ CASES = [
 ]
 STRIDE_ONE = [each for each in CASES if each.stride == 1]  # for kernels that know no other
 
-# Work enough that threads are at it together, and sizes that they do not divide.
-CROWD = case("many images, more than one thread at work", 203, 1, 6, 28, 28, 5, D=216, O=10)
+# Work enough that threads are at it together: on many images, and all of them on a single one.
+CROWDS = [
+    case("many images, more than one thread at work", 203, 1, 6, 28, 28, 5, D=216, O=10),
+    case("one large image, more than one thread at work", 1, 3, 7, 90, 95, 5, D=5000, O=65),
+]
 
 
 def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnnlab import pool
-from cnnlab.cases import CASES, CROWD, GUARD, STRIDE_ONE, Case, draw
+from cnnlab.cases import CASES, CROWDS, GUARD, STRIDE_ONE, Case, draw
 from cnnlab.kernels import reference
 from cnnlab.kernels.contract import CONTRACT, STRIDES
 from cnnlab.kernels.rungs import vector_instructions
@@ -214,7 +214,7 @@ def threaded(operation: str, function: Callable, **options) -> bool:
         with pool.threads(n_threads):
             verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
             if verdict:
-                verdict = kernel(operation, function, cases=12 * [CROWD], **options)
+                verdict = kernel(operation, function, cases=12 * CROWDS, **options)
         if not verdict:
             threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
             right = "" if n_threads == 1 else "right on fewer, and "

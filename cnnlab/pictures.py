@@ -41,6 +41,7 @@ def loads(
         ax.set_title(name, fontsize=10)
         ax.set(xlabel=unit, yticks=range(n_threads), ylim=(n_threads - 0.4, -0.6))
         ax.grid(axis="y", visible=False)
+        ax.locator_params(axis="x", integer=True)
     axes[0, 0].set_ylabel("thread")
     return axes[0]
 

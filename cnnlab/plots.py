@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from cnnlab import machine
+from cnnlab import machine, pool
 from cnnlab.measure import Timing, digits, in_words, speedup
 
 NAMED = ("reference", "loops", "vector", "threads", "ranks", "device", "torch")
@@ -139,6 +139,7 @@ def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads
     """Draw speedup over one worker, the ideal line, and the given laws of `cnnlab.scaling`.
 
     `timings[i]` is the time with `workers[i]` workers; several strategies come as a dictionary.
+    The ideal line ends its rise where this machine has no more cores.
     """
     if not isinstance(timings, Mapping):
         timings = {timings[0].name: timings}
@@ -146,8 +147,9 @@ def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads
         raise ValueError(f"workers: expected 1 and one number per timing, got {list(workers)}")
     _, ax = plt.subplots(figsize=(7, 4))
     most, last = max(workers), int(np.argmax(workers))
-    ax.plot([1, most], [1, most], "--", color=GREY, linewidth=1.2)
-    labels = [(most, most, "ideal", GREY)]
+    cores = min(most, pool.usable_cores())
+    ax.plot([1, cores, most], [1, cores, cores], "--", color=GREY, linewidth=1.2)
+    labels = [(most, cores, f"ideal on {cores} cores", GREY)]
     for color, (name, series) in zip(colors(list(timings)), timings.items(), strict=True):
         base = series[list(workers).index(1)].median
         value, low, high = (base / np.array([(t.median, t.high, t.low) for t in series])).T
@@ -200,10 +202,7 @@ def roofline(
 
 @figure
 def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
-    """Draw loss and accuracy over the images seen (or epochs); return both Axes.
-
-    A history is a list of dictionaries with `images` or `epoch`, and `loss` or `accuracy` or both.
-    """
+    """Draw loss and accuracy over the `images` or the `epoch` of a history's rows; two Axes."""
     _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
     for ax, what in zip(axes, ("loss", "accuracy"), strict=True):
         labels = []

@@ -24,22 +24,16 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
     pool.reserve(counts[-1])
     print("measuring", ", ".join(map(str, counts)), "threads", file=progress)
-    one, many = (Contestant(KERNELS[name], data, batch) for name in ("vector", "threads"))
-
-    def stepping(n_threads):
-        def step():
-            with pool.threads(n_threads):
-                many.step()
-
-        return step
-
-    calls = {"vector": one.step} | {f"threads {n}": stepping(n) for n in counts}
-    checks = {"vector": one.check, "threads 1": many.check}
-    calls |= {f"serial: {part}": call for part, call in serial_parts(many).items()}
+    one = Contestant(KERNELS["vector"], data, batch)
+    many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
+    checks = {"vector": one.check} | {name: contestant.check for name, contestant in many.items()}
+    calls = {"vector": one.step} | {name: contestant.step for name, contestant in many.items()}
+    calls |= {f"serial: {part}": call for part, call in serial_parts(one).items()}
     with pool.threads(cores):
         timings = measure.compare(calls, checks=checks, repeats=repeats, min_time=0.05)
     runs = [timings[f"threads {n}"] for n in counts]
-    whole = runs[0].median
+    # Ratios of samples from one moment: the machine's changes of speed drop out of the laws.
+    whole, relative = runs[0].median, [float(measure.ratio(t, runs[0])) for t in runs]
     return {
         "n_threads": counts,
         "batch": batch,
@@ -49,10 +43,10 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
             measure.efficiency(measure.speedup(timings["vector"], t), n)
             for n, t in zip(counts, runs, strict=True)
         ],
-        "amdahl": scaling.fit_amdahl(counts[:cores], runs[:cores]).serial_fraction
+        "amdahl": scaling.fit_amdahl(counts[:cores], relative[:cores]).serial_fraction
         if cores > 1
         else None,
-        "usl": vars(scaling.fit_usl(counts, runs)),
+        "usl": vars(scaling.fit_usl(counts, relative)),
         "serial": {
             name.removeprefix("serial: "): timing.median / whole
             for name, timing in timings.items()

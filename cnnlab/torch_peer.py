@@ -17,6 +17,7 @@ class TorchContestant(Contestant):
 
     def __init__(self, data, batch: int, n_threads: int):
         super().__init__(KERNELS["loops"], data, batch)
+        self.n_threads = n_threads
         torch.set_num_threads(n_threads)
         self.x, self.y = torch.from_numpy(self.images), torch.from_numpy(self.labels)
         shapes = Network().parameter_shapes

@@ -17,7 +17,7 @@ def bias_race(dz, db):
         db[i // size % F] += flat[i]
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, fastmath=True)
 def bias_by_filter(dz, db):
     """No two threads share a sum: a filter a task. Only as many tasks as there are filters."""
     for f in numba.prange(dz.shape[1]):
@@ -29,7 +29,7 @@ def bias_by_filter(dz, db):
         db[f] = total
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, fastmath=True)
 def bias_private(dz, db, n_blocks):
     """Privatised: a block of images adds to sums of its own; then the blocks are added in order."""
     N, F = dz.shape[:2]
@@ -48,7 +48,7 @@ def bias_private(dz, db, n_blocks):
         db[f] = total
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, fastmath=True)
 def bias_tree(dz, db):
     """A tree: each image's sum alone, then pairs, pairs of pairs, … in log2(N) rounds."""
     N, F = dz.shape[:2]

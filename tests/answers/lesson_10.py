@@ -1,0 +1,132 @@
+"""Answers to the exercises of lesson 10, right and wrong."""
+
+import numba
+import numpy as np
+
+from cnnlab import check
+
+
+def dense(answer):
+    return check.threaded("dense_forward", answer)
+
+
+def bound(answer):
+    return check.value("times faster", answer, 5)
+
+
+def limit(answer):
+    return check.value("times faster", answer, 4, rtol=0.01)
+
+
+@numba.njit(parallel=True)
+def collapsed(x, w, b, z):
+    N, O = z.shape
+    for i in numba.prange(N * O):
+        n, o = i // O, i % O
+        total = b[o]
+        for d in range(x.shape[1]):
+            total += w[o, d] * x[n, d]
+        z[n, o] = total
+
+
+@numba.njit(parallel=True, fastmath=True)
+def collapsed_outputs_first(x, w, b, z):
+    N, O = z.shape
+    for i in numba.prange(O * N):
+        o, n = i // N, i % N
+        z[n, o] = b[o]
+        for d in range(x.shape[1]):
+            z[n, o] += w[o, d] * x[n, d]
+
+
+@numba.njit(parallel=True)
+def race(x, w, b, z):
+    """Parallel over the terms of the sum: all threads add to the same output."""
+    N, O = z.shape
+    for n in range(N):
+        for o in range(O):
+            z[n, o] = b[o]
+        for d in numba.prange(x.shape[1]):
+            for o in range(O):
+                z[n, o] += w[o, d] * x[n, d]
+
+
+@numba.njit(parallel=True)
+def race_for_a_scratch_array(x, w, b, z):
+    """Each output is written once, but the products are kept where all threads keep theirs."""
+    N, O = z.shape
+    products = np.zeros(x.shape[1], np.float32)
+    for i in numba.prange(N * O):
+        n, o = i // O, i % O
+        for d in range(x.shape[1]):
+            products[d] = w[o, d] * x[n, d]
+        z[n, o] = b[o] + products.sum()
+
+
+@numba.njit(parallel=True)
+def dropped_bias(x, w, b, z):
+    N, O = z.shape
+    for i in numba.prange(N * O):
+        n, o = i // O, i % O
+        total = np.float32(0)
+        for d in range(x.shape[1]):
+            total += w[o, d] * x[n, d]
+        z[n, o] = total
+
+
+@numba.njit(parallel=True)
+def swapped_axes(x, w, b, z):
+    N, O = z.shape
+    flat = z.reshape(-1)
+    for i in numba.prange(N * O):
+        n, o = i // O, i % O
+        total = b[o]
+        for d in range(x.shape[1]):
+            total += w[o, d] * x[n, d]
+        flat[o * N + n] = total
+
+
+@numba.njit(parallel=True)
+def misses_the_last_term(x, w, b, z):
+    N, O = z.shape
+    for i in numba.prange(N * O):
+        n, o = i // O, i % O
+        total = b[o]
+        for d in range(x.shape[1] - 1):
+            total += w[o, d] * x[n, d]
+        z[n, o] = total
+
+
+@numba.njit(parallel=True)
+def only_for_one_thread(x, w, b, z):
+    """Splits the work by hand, and forgets the part that does not divide."""
+    N, O = z.shape
+    T = numba.get_num_threads()
+    share = N * O // T
+    for t in numba.prange(T):
+        for i in range(t * share, (t + 1) * share):
+            n, o = i // O, i % O
+            total = b[o]
+            for d in range(x.shape[1]):
+                total += w[o, d] * x[n, d]
+            z[n, o] = total
+
+
+def returns_the_inputs_memory(x, w, b, z):
+    return x
+
+
+RIGHT = [(dense, collapsed), (dense, collapsed_outputs_first), (bound, 5), (limit, 4)]
+WRONG = [
+    (dense, race, "right on fewer"),
+    (dense, race_for_a_scratch_array, "right on fewer"),
+    (dense, dropped_bias, "a bias were missing"),
+    (dense, swapped_axes, "several images"),
+    (dense, misses_the_last_term, "z["),
+    (dense, only_for_one_thread, "right on fewer"),
+    (dense, returns_the_inputs_memory, "never written"),
+    (bound, 8, "too large"),
+    (bound, ..., "not yet answered"),
+    (limit, 1.6, "too small"),
+    (limit, 10, "too large"),
+]

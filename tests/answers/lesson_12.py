@@ -1,0 +1,164 @@
+"""Answers to the exercises of lesson 12, right and wrong."""
+
+import numba
+import numpy as np
+
+from cnnlab import check
+
+
+def backward_input(answer):
+    return check.threaded("conv_backward_input", answer)
+
+
+def reads(answer):
+    return check.value("reads of a pixel", answer, 150)
+
+
+def stores(answer):
+    return check.value("stores of a result", answer, 26)
+
+
+@numba.njit(parallel=True)
+def scatter_by_channel(dz, w, dx):
+    N, F, P, Q = dz.shape
+    C, K = dx.shape[1], w.shape[2]
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        out = dx[n, c]
+        out[:] = np.float32(0)
+        for f in range(F):
+            for p in range(P):
+                for q in range(Q):
+                    for k in range(K):
+                        for l in range(K):
+                            out[p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
+
+
+@numba.njit(parallel=True)
+def gather_by_channel(dz, w, dx):
+    N, F, P, Q = dz.shape
+    _, C, H, W = dx.shape
+    K = w.shape[2]
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        for h in range(H):
+            for j in range(W):
+                total = np.float32(0)
+                for f in range(F):
+                    for k in range(K):
+                        for l in range(K):
+                            if 0 <= h - k < P and 0 <= j - l < Q:
+                                total += w[f, c, k, l] * dz[n, f, h - k, j - l]
+                dx[n, c, h, j] = total
+
+
+@numba.njit(parallel=True)
+def race_of_the_filters(dz, w, dx):
+    """Images and filters collapsed: two filters of one image add to the same pixels."""
+    N, F, P, Q = dz.shape
+    C, K = dx.shape[1], w.shape[2]
+    for n in range(N):
+        dx[n] = np.float32(0)
+    for i in numba.prange(N * F):
+        n, f = i // F, i % F
+        for c in range(C):
+            for p in range(P):
+                for q in range(Q):
+                    for k in range(K):
+                        for l in range(K):
+                            dx[n, c, p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
+
+
+@numba.njit(parallel=True)
+def off_by_one_at_the_border(dz, w, dx):
+    N, F, P, Q = dz.shape
+    _, C, H, W = dx.shape
+    K = w.shape[2]
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        for h in range(H):
+            for j in range(W):
+                total = np.float32(0)
+                for f in range(F):
+                    for k in range(K):
+                        for l in range(K):
+                            if 0 < h - k < P and 0 <= j - l < Q:
+                                total += w[f, c, k, l] * dz[n, f, h - k, j - l]
+                dx[n, c, h, j] = total
+
+
+@numba.njit(parallel=True)
+def swapped_axes(dz, w, dx):
+    """Takes the filter's rows for its columns."""
+    N, F, P, Q = dz.shape
+    C, K = dx.shape[1], w.shape[2]
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        out = dx[n, c]
+        out[:] = np.float32(0)
+        for f in range(F):
+            for p in range(P):
+                for q in range(Q):
+                    for k in range(K):
+                        for l in range(K):
+                            out[p + k, q + l] += w[f, c, l, k] * dz[n, f, p, q]
+
+
+@numba.njit(parallel=True)
+def only_for_one_thread(dz, w, dx):
+    """Each thread sets all of dx to zero before it adds its own part."""
+    N, F, P, Q = dz.shape
+    C, K = dx.shape[1], w.shape[2]
+    T = numba.get_num_threads()
+    for t in numba.prange(T):
+        for n in range(N):
+            for c in range(C):
+                for h in range(dx.shape[2]):
+                    for j in range(dx.shape[3]):
+                        dx[n, c, h, j] = np.float32(0)
+        for i in range(N * C * t // T, N * C * (t + 1) // T):
+            n, c = i // C, i % C
+            for f in range(F):
+                for p in range(P):
+                    for q in range(Q):
+                        for k in range(K):
+                            for l in range(K):
+                                dx[n, c, p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
+
+
+@numba.njit(parallel=True)
+def adds_to_what_was_there(dz, w, dx):
+    N, F, P, Q = dz.shape
+    C, K = dx.shape[1], w.shape[2]
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        for f in range(F):
+            for p in range(P):
+                for q in range(Q):
+                    for k in range(K):
+                        for l in range(K):
+                            dx[n, c, p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
+
+
+def returns_the_inputs_memory(dz, w, dx):
+    return dz
+
+
+RIGHT = [
+    (backward_input, scatter_by_channel),
+    (backward_input, gather_by_channel),
+    (reads, 150),
+    (stores, 26),
+]
+WRONG = [
+    (backward_input, race_of_the_filters, "right on fewer"),
+    (backward_input, off_by_one_at_the_border, "one square image"),
+    (backward_input, swapped_axes, "dx["),
+    (backward_input, only_for_one_thread, "right on fewer"),
+    (backward_input, adds_to_what_was_there, "set to zero first"),
+    (backward_input, returns_the_inputs_memory, "never written"),
+    (reads, 25, "too small"),
+    (reads, 6 * 24 * 24, "too large"),
+    (stores, 25, "too small"),
+    (stores, "many", "a number is wanted"),
+]
