@@ -46,6 +46,13 @@ def parser() -> Parser:
     two.add_argument("--epochs", type=whole, default=1, metavar="E")
     two.add_argument("--rate", type=positive, metavar="R", help="learning rate, for mean gradients")
     two.add_argument("--seed", type=int, default=0, help="of the parameters and the shuffling")
+    two.add_argument(
+        "--ranks",
+        choices=["data", "layers"],
+        help="under mpiexec: share every batch, or every layer, among the ranks",
+    )
+    two.add_argument("--save", metavar="FILE", help="write a checkpoint there after every epoch")
+    two.add_argument("--resume", metavar="FILE", help="go on from a checkpoint, up to E epochs")
 
     three = commands.add_parser("bench", help="seconds per epoch of the strategies, and by layer")
     three.set_defaults(command=bench)
@@ -104,10 +111,24 @@ def show_machine(chosen) -> int:
 
 def train(chosen) -> int:
     """Train, show each epoch, and sum up."""
+    if not chosen.ranks:
+        from cnnlab.training import ONE_RANK
+
+        return train_on(ONE_RANK, chosen)
+    from cnnlab.ranks import job
+
+    with job.together() as comm:
+        from cnnlab.ranks.parallel import DataParallel, LayerParallel
+
+        return train_on({"data": DataParallel, "layers": LayerParallel}[chosen.ranks](comm), chosen)
+
+
+def train_on(ranks, chosen) -> int:
+    """`train` on the ranks that take part."""
     from cnnlab import machine, training
     from cnnlab.data import load
 
-    strategy = training.find(chosen.kernels)
+    strategy = training.find("ranks" if chosen.ranks == "layers" else chosen.kernels)
     n_threads = threads_for([strategy], chosen.threads)
     data = load(chosen.data, chosen.images)
     batch = chosen.batch or training.BATCH
@@ -119,6 +140,10 @@ def train(chosen) -> int:
         rate=chosen.rate or training.RATE,
         seed=chosen.seed,
         n_threads=n_threads,
+        ranks=ranks,
+        save=chosen.save,
+        resume=chosen.resume,
+        progress=None if ranks.rank == 0 else False,
     )
     for row in result.history:
         print(
@@ -127,11 +152,11 @@ def train(chosen) -> int:
             f"{row['images_per_second']:,.0f} images/s"
         )
     if chosen.json:
-        seconds = sum(row["seconds"] for row in result.history) / chosen.epochs
+        seconds = sum(row["seconds"] for row in result.history) / len(result.history)
         summary = {
             "kernels": strategy.name,
             "n_threads": n_threads,
-            "n_ranks": 1,
+            "n_ranks": ranks.size,
             "data": data.name,
             "n_images": len(data.train_images),
             "batch": batch,
@@ -156,7 +181,7 @@ def bench(chosen) -> int:
 
     if chosen.against == "torch" and importlib.util.find_spec("torch") is None:
         raise ValueError("--against torch: PyTorch is not installed; pip install torch")
-    names = [name for name in KERNELS if name != "reference"]
+    names = [s.name for s in KERNELS.values() if s.name != "reference" and not s.distributed]
     if chosen.kernels:
         names = [training.find(name).name for name in chosen.kernels.split(",")]
     n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)

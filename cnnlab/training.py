@@ -3,11 +3,12 @@
 import numbers
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from cnnlab import pool
+from cnnlab import checkpoint, pool
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.contract import Strategy
 from cnnlab.network import Network, Parameters, forward, loss_and_gradients
@@ -15,6 +16,30 @@ from cnnlab.network import Network, Parameters, forward, loss_and_gradients
 # Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
 # to this rate the loss still falls smoothly.
 BATCH, RATE = 16, 0.4
+
+
+class OneRank:
+    """Who takes part in a training: here one process, which has every batch to itself."""
+
+    rank, size = 0, 1
+
+    def gradients(self, strategy, params, x, labels, grads) -> float:
+        """Loss and gradients of the whole batch, from this rank's images x and labels."""
+        return loss_and_gradients(strategy, params, x, labels, grads)
+
+    def share(self, chosen: np.ndarray) -> np.ndarray:
+        """The indices of this rank's images of a batch: all."""
+        return chosen
+
+    def total(self, number: int) -> int:
+        """The sum of a number over all ranks."""
+        return number
+
+    def barrier(self) -> None:
+        """Nobody to wait for."""
+
+
+ONE_RANK = OneRank()
 
 
 @dataclass
@@ -39,6 +64,9 @@ def train(
     rate: float = RATE,
     seed: int = 0,
     n_threads: int | None = None,
+    ranks: OneRank = ONE_RANK,
+    save: str | Path | None = None,
+    resume: str | Path | None = None,
     progress: bool | None = None,
 ) -> Training:
     """Train on a `cnnlab.data.Dataset` with one of KERNELS.
@@ -46,56 +74,92 @@ def train(
     The rate applies to the mean gradient of a batch. The seed fixes the initial parameters and the
     order of the images, so that all strategies see the same batches. `progress` shows a bar (None:
     on a terminal only). A parallel strategy runs on `n_threads` (None: one for each core): the same
-    seed and number of threads give the same bits. Raises ValueError for impossible arguments.
+    seed and number of threads give the same bits. `ranks` share each batch, see
+    `cnnlab.ranks.data_parallel`. `save` names a file for a checkpoint after every epoch (rank 0
+    writes it), `resume` one to go on from, up to `epochs`: the parameters are those of an unbroken
+    training. Raises ValueError for impossible arguments, or a checkpoint of another training.
     """
     strategy = find(kernels)
     check_plan(data, epochs, batch, rate, seed)
     if n_threads is not None and n_threads != 1 and not strategy.parallel:
         raise ValueError(f"n_threads: {strategy.name} runs on one thread, got {n_threads}")
+    network = network or Network()
+    plan = {"data": data.name, "images": len(data.train_images), "batch": batch}
+    plan |= {"rate": float(rate), "seed": seed}
+    training = Training(network.parameters(seed, strategy.dtype))
+    if resume is not None:
+        training = resumed(resume, training.params, plan, epochs)
     with pool.threads(n_threads if strategy.parallel else 1):
-        return descend(data, strategy, network or Network(), epochs, batch, rate, seed, progress)
-
-
-def descend(data, strategy, network, epochs, batch, rate, seed, progress) -> Training:
-    """`train` with its arguments checked and its threads chosen."""
-    params = network.parameters(seed, strategy.dtype)
-    grads = network.zeros(strategy.dtype)
-    images, labels = data.train_images, data.train_labels
-    for size in {batch, len(images) % batch or batch}:  # compiles, also for the last, partial batch
-        few = np.arange(size)
-        x = images[few].astype(strategy.dtype, copy=False)
-        loss_and_gradients(strategy, params, x, labels[few], grads)
-    training = Training(params)
-    for epoch in range(1, epochs + 1):
-        order = np.random.default_rng([seed, epoch]).permutation(len(images))
-        total, seen = 0.0, 0
-        bar = tqdm(
-            total=len(images),
-            desc=f"epoch {epoch}",
-            unit="image",
-            disable=None if progress is None else not progress,
-        )
-        start = time.perf_counter()
-        for first in range(0, len(images), batch):
-            chosen = order[first : first + batch]
-            x = images[chosen].astype(strategy.dtype, copy=False)
-            total += sgd_step(strategy, params, grads, x, labels[chosen], rate)
-            seen += len(chosen)
-            if not bar.disable:
-                bar.set_postfix(loss=f"{total / seen:.3f}", refresh=False)
-                bar.update(len(chosen))
-        seconds = time.perf_counter() - start
-        bar.close()
-        training.history.append(
-            {
-                "epoch": epoch,
-                "loss": total / seen,
-                "test_accuracy": accuracy(strategy, params, data.test_images, data.test_labels),
-                "seconds": seconds,
-                "images_per_second": seen / seconds,
-            }
-        )
+        warm_up(data, strategy, training.params, batch, ranks)
+        for epoch in range(len(training.history) + 1, epochs + 1):
+            order = np.random.default_rng([seed, epoch]).permutation(len(data.train_images))
+            row = run_epoch(data, strategy, training.params, order, batch, rate, ranks, progress)
+            training.history.append({"epoch": epoch} | row)
+            if save is not None and ranks.rank == 0:
+                checkpoint.save(save, training.params, training.history, plan)
     return training
+
+
+def resumed(path, params: Parameters, plan: dict, epochs: int) -> Training:
+    """A training as a checkpoint left it; ValueError if it is of another one."""
+    saved, history, its_plan = checkpoint.load(path)
+    different = {k: (v, its_plan.get(k)) for k, v in plan.items() if v != its_plan.get(k)}
+    if saved.network != params.network:
+        different["network"] = params.network, saved.network
+    for name, (here, there) in different.items():
+        raise ValueError(f"resume: {path} was trained with {name} {there}, not {here}")
+    if len(history) > epochs:
+        raise ValueError(f"resume: {path} has done {len(history)} epochs, more than {epochs}")
+    params.flat[:] = saved.flat
+    return Training(params, history)
+
+
+def warm_up(data, strategy, params, batch, ranks) -> None:
+    """Compile what an epoch needs, also for its last, partial batch; the parameters stay."""
+    grads = params.network.zeros(strategy.dtype)
+    for size in {batch, len(data.train_images) % batch or batch}:
+        few = ranks.share(np.arange(size))
+        x = data.train_images[few].astype(strategy.dtype, copy=False)
+        ranks.gradients(strategy, params, x, data.train_labels[few], grads)
+
+
+def run_epoch(data, strategy, params, order, batch, rate, ranks, progress) -> dict:
+    """Train on all images once, in this order; return a row of history."""
+    images, labels = data.train_images, data.train_labels
+    grads = params.network.zeros(strategy.dtype)
+    total, seen = 0.0, 0
+    bar = tqdm(
+        total=len(images),
+        desc="training",
+        unit="image",
+        disable=None if progress is None else not progress,
+    )
+    ranks.barrier()
+    start = time.perf_counter()
+    for first in range(0, len(images), batch):
+        chosen = order[first : first + batch]
+        mine = ranks.share(chosen)
+        x = images[mine].astype(strategy.dtype, copy=False)
+        total += sgd_step(strategy, params, grads, x, labels[mine], rate, len(chosen), ranks)
+        seen += len(chosen)
+        if not bar.disable:
+            bar.set_postfix(loss=f"{total / seen:.3f}", refresh=False)
+            bar.update(len(chosen))
+    ranks.barrier()
+    seconds = time.perf_counter() - start
+    bar.close()
+    tested = ranks.share(np.arange(len(data.test_images)))
+    right = 0
+    if len(tested):
+        right = int(
+            (predict(strategy, params, data.test_images[tested]) == data.test_labels[tested]).sum()
+        )
+    return {
+        "loss": total / seen,
+        "test_accuracy": ranks.total(right) / len(data.test_images),
+        "seconds": seconds,
+        "images_per_second": seen / seconds,
+    }
 
 
 def sgd_step(
@@ -105,13 +169,16 @@ def sgd_step(
     x: np.ndarray,
     labels: np.ndarray,
     rate: float,
+    n_images: int | None = None,
+    ranks: OneRank = ONE_RANK,
 ) -> float:
     """One step of stochastic gradient descent on a batch; returns its loss, summed over images.
 
-    `grads` is the place for the gradients, and holds the step afterwards.
+    `grads` is the place for the gradients, and holds the step afterwards. Where several ranks share
+    a batch, x and labels are this rank's, and `n_images` counts those of all.
     """
-    loss = loss_and_gradients(strategy, params, x, labels, grads)
-    grads.flat *= rate / len(labels)
+    loss = ranks.gradients(strategy, params, x, labels, grads)
+    grads.flat *= rate / (n_images or len(labels))
     params.flat -= grads.flat
     return loss
 

@@ -131,14 +131,20 @@ def test_speedups_names_a_missing_base():
         plots.speedups({"loops": LOOPS}, base="loop")
 
 
-def test_scaling_draws_speedup_ideal_and_model():
+def test_scaling_draws_speedup_ideal_and_model(monkeypatch):
+    monkeypatch.setattr(plots.pool, "usable_cores", lambda: 4)
     runs = [timing("threads", 2.0), timing("threads", 8.0), timing("threads", 4.0, 4.0, 5.0)]
     ax = plots.scaling([8, 1, 2], runs, Amdahl(0.5))
-    assert ax.lines[0].get_ydata().tolist() == [1, 8]
+    assert ax.lines[0].get_ydata().tolist() == [1, 4, 4]
+    assert ax.lines[0].get_xdata().tolist() == [1, 4, 8]
     measured = ax.containers[0]
     assert measured.lines[0].get_ydata().tolist() == [4, 1, 2]
     assert measured.lines[2][0].get_segments()[2][:, 1] == pytest.approx([8 / 5, 2])
-    assert sorted(texts(ax)) == ["Amdahl, 50 % serial", "ideal", "threads 4.00× (2.00 s)"]
+    assert sorted(texts(ax)) == [
+        "Amdahl, 50 % serial",
+        "ideal on 4 cores",
+        "threads 4.00× (2.00 s)",
+    ]
     model = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert model[0].get_ydata()[[0, -1]] == pytest.approx([1, Amdahl(0.5).speedup(8)])
 

@@ -87,7 +87,7 @@ def test_a_prediction_is_the_most_likely_class_of_each_image():
 def test_seed_and_epoch_change_the_order(monkeypatch):
     orders = []
 
-    def step(strategy, params, grads, x, labels, rate):
+    def step(strategy, params, grads, x, labels, rate, *more):
         orders.append(labels.tolist())
         return 1.0
 

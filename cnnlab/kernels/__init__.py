@@ -11,6 +11,7 @@ KERNELS = {
         Strategy("loops", "Numba on one core, plain nested loops"),
         Strategy("vector", "Numba on one core used well"),
         Strategy("threads", "Numba on several cores, blocks of the batch", parallel=True),
+        Strategy("ranks", "MPI, blocks of each layer, then gathered", distributed=True),
     )
 }
 

@@ -1,0 +1,230 @@
+"""Real MPI ranks inside a notebook: ipyparallel engines, started by mpiexec and watched over."""
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import ipyparallel
+from ipyparallel.error import RemoteError
+from traitlets.config import Config
+
+from cnnlab.measure import at_least
+from cnnlab.ranks import guard
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+DIED = "a rank died without a word: killed, or out of memory"
+GRACE = 3.0  # seconds that the other ranks get to finish once one has failed
+PRELUDE = """
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+"""
+
+
+class RankError(RuntimeError):
+    """A rank raised an exception or died; the message has its number and its traceback."""
+
+
+class Cluster:
+    """Running ranks. `run` calls a function on all of them; `view` is ipyparallel's, for `%%px`.
+
+    On the ranks, `MPI`, `comm`, `rank`, `size` and `np` are there to use.
+    """
+
+    def __init__(self, client, engines: list[int], name: str):
+        self.view = client.direct_view(engines)  # in the order of the ranks
+        self.n_ranks, self._client, self._engines, self._name = len(engines), client, engines, name
+        self._closed = ""
+
+    def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
+        """Call `function(*arguments)` on every rank at once; return what they returned, by rank.
+
+        If a rank raises or dies, or after `timeout` seconds: RankError with the traceback of the
+        rank, within seconds. Where other ranks still wait for a message that will never come, the
+        cluster is closed.
+        """
+        if self._closed:
+            raise RankError(f"this cluster is closed: {self._closed}; start a new one")
+        calls = [
+            self._client[i].apply_async(function, *arguments, **options) for i in self._engines
+        ]
+        end = time.monotonic() + timeout if timeout is not None else None
+        try:
+            while not all(call.ready() for call in calls):
+                failed = [
+                    i for i, call in enumerate(calls) if call.ready() and not call.successful()
+                ]
+                self._stop_waiting(calls, failed, end)
+                time.sleep(0.001)
+        except KeyboardInterrupt:
+            self._close("it was interrupted")
+            raise
+        failed = [i for i, call in enumerate(calls) if not call.successful()]
+        if failed:
+            raise self._error(failed[0], calls[failed[0]])
+        return [call.get() for call in calls]
+
+    def _stop_waiting(self, calls, failed: list[int], end: float | None) -> None:
+        """Raise RankError if there is nothing to wait for any more."""
+        if failed:
+            until = time.monotonic() + GRACE
+            while not all(call.ready() for call in calls) and time.monotonic() < until:
+                time.sleep(0.01)
+            stuck = [i for i, call in enumerate(calls) if not call.ready()]
+            if stuck:
+                self._close(f"rank {failed[0]} failed while rank {stuck[0]} was waiting for it")
+                raise self._error(failed[0], calls[failed[0]])
+        elif end is not None and time.monotonic() > end:
+            stuck = [i for i, call in enumerate(calls) if not call.ready()]
+            self._close("time was up")
+            raise RankError(f"not finished in time: ranks {', '.join(map(str, stuck))}")
+        elif not self._alive():
+            self._close("a rank died")
+            raise RankError(DIED)
+
+    def _alive(self) -> bool:
+        now = time.monotonic()
+        if now - getattr(self, "_looked", 0.0) < 0.5:  # looking through all processes takes time
+            return True
+        self._looked = now
+        programs = [" ".join(process_line(p)) for p in guard.members(self._name)]
+        return sum("ipyparallel.engine" in line for line in programs) >= self.n_ranks
+
+    def _error(self, rank: int, call) -> RankError:
+        """What a rank raised, with its traceback in plain text."""
+        try:
+            call.get(timeout=0)
+        except RemoteError as error:
+            if error.ename == "EngineError":  # by ipyparallel, of a rank that is no more
+                self._close("a rank died")
+                return RankError(DIED)
+            lines = [line for part in error.render_traceback() for line in part.splitlines()]
+            text = COLOURS.sub("", "\n".join(lines))
+            return RankError(f"rank {rank} raised {error.ename}: {error.evalue}\n{text}")
+        raise AssertionError(f"rank {rank} raised nothing")
+
+    def _close(self, why: str) -> None:
+        self._closed = why
+        guard.end(self._name)
+
+
+def process_line(process) -> list[str]:
+    """A process's command line; empty if it has just gone."""
+    try:
+        return process.cmdline()
+    except guard.psutil.Error:
+        return []
+
+
+@contextlib.contextmanager
+def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterator[Cluster]:
+    """Start `n_ranks` MPI ranks for the length of a `with` block; more of them than cores are fine.
+
+    Each runs on `n_threads`. No process is left, however the block or the program ends. Raises
+    RuntimeError where there is no MPI, where mpiexec belongs to another MPI than mpi4py has loaded,
+    or where the ranks are not there after `timeout` seconds.
+    """
+    at_least("n_ranks", n_ranks, 1)
+    at_least("n_threads", n_threads, 1)
+    mpiexec, name = find_mpiexec(), uuid.uuid4().hex
+    folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
+    watcher = guard.watch(name)
+    starter = ipyparallel.Cluster(
+        engines="mpi",
+        n=n_ranks,
+        profile_dir=folder,
+        config=configuration(mpiexec, name, n_threads),
+        log_level=logging.CRITICAL,
+        engine_timeout=timeout,
+        shutdown_atexit=False,  # the guard does that
+    )
+    client = None
+    try:
+        with quiet():
+            try:
+                client = starter.start_and_connect_sync(n=n_ranks)
+            except Exception as error:
+                raise RuntimeError(
+                    f"{n_ranks} ranks did not start with {mpiexec} in {timeout:g} s: {error}"
+                ) from error
+        yield Cluster(client, ordered(client, n_ranks, mpiexec), name)
+    finally:
+        if client is not None:
+            client.close(linger=0)
+        guard.end(name)
+        watcher.kill()
+        watcher.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def ordered(client, n_ranks: int, mpiexec: str) -> list[int]:
+    """The engines in the order of their ranks; RuntimeError unless they are one MPI world."""
+    view = client[:]
+    view.execute(PRELUDE, block=True)
+    worlds = view.apply_sync(about_this_rank)
+    if {size for _, size, _ in worlds} != {n_ranks}:
+        raise RuntimeError(
+            f"{n_ranks} ranks should be one MPI world, got {n_ranks} worlds of {worlds[0][1]}: "
+            f"{mpiexec} does not belong to the library that mpi4py has loaded, {worlds[0][2]}"
+        )
+    return [engine for _, engine in sorted(zip((w[0] for w in worlds), client.ids, strict=True))]
+
+
+def about_this_rank():
+    """Runs on a rank: its number, how many there are, and the MPI library."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    return world.rank, world.size, MPI.Get_library_version().split("\n")[0].strip("\0 ")
+
+
+def find_mpiexec() -> str:
+    """The mpiexec installed next to this Python (pip's), or the one on the PATH."""
+    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
+    found = str(beside) if beside.is_file() else shutil.which("mpiexec")
+    if found is None:
+        raise RuntimeError("there is no mpiexec: pip install mpich, or install your system's MPI")
+    return found
+
+
+def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
+    """How ipyparallel starts the controller and the engines."""
+    environment = {guard.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    threads = "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
+    ranks = environment | dict.fromkeys(threads, str(n_threads))
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    options = []
+    if "Open MPI" in version or "OpenRTE" in version:
+        options = ["--oversubscribe", "--bind-to", "none"]
+        ranks |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    config = Config()
+    config.LocalControllerLauncher.environment = environment
+    config.MPIEngineSetLauncher.environment = ranks
+    config.MPIEngineSetLauncher.mpi_cmd = [mpiexec]
+    config.MPIEngineSetLauncher.mpi_args = options
+    return config
+
+
+@contextlib.contextmanager
+def quiet():
+    """No progress bars and no chatter while ranks start."""
+    before = os.environ.get("IPP_NONINTERACTIVE")
+    os.environ["IPP_NONINTERACTIVE"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["IPP_NONINTERACTIVE"]
+        else:
+            os.environ["IPP_NONINTERACTIVE"] = before

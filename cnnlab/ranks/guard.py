@@ -1,0 +1,60 @@
+"""No process is left behind: find and end the processes of a cluster, also after a killed kernel.
+
+Every process of a cluster carries the cluster's name in its environment. As a program of its own,
+`python -m cnnlab.ranks.guard PID NAME` waits until process PID is no more, then ends the cluster.
+"""
+
+import os
+import subprocess
+import sys
+
+import psutil
+
+MARK = "CNNLAB_CLUSTER"
+
+
+def members(name: str) -> list[psutil.Process]:
+    """The running processes of that cluster, other than this one."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(MARK) == name:
+                found.append(process)
+        except psutil.Error:  # other people's, or just gone
+            continue
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def end(name: str) -> None:
+    """Kill what is left of a cluster, and wait until it is gone."""
+    for _ in range(3):  # a process may have started another one meanwhile
+        left = members(name)
+        for process in left:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(left, timeout=5)
+        if not left:
+            return
+
+
+def watch(name: str) -> subprocess.Popen:
+    """Start a process that ends the cluster once this process has ended; kill it to call it off."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cnnlab.ranks.guard", str(os.getpid()), name],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # what interrupts the notebook leaves it alone
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+if __name__ == "__main__":
+    watched, cluster_name = int(sys.argv[1]), sys.argv[2]
+    try:
+        psutil.Process(watched).wait()
+    except psutil.NoSuchProcess:
+        pass
+    end(cluster_name)

@@ -1,0 +1,66 @@
+"""Two ways for ranks to train together, for `cnnlab.training.train(…, ranks=…)`."""
+
+import numpy as np
+
+from cnnlab.kernels.contract import Strategy
+from cnnlab.network import Parameters, loss_and_gradients
+from cnnlab.ranks.schedules import block
+from cnnlab.training import OneRank
+
+
+class LayerParallel(OneRank):
+    """Every rank takes whole batches; the strategy `ranks` shares the work of each layer."""
+
+    def __init__(self, comm):
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self.comm.Barrier()
+
+
+class DataParallel(LayerParallel):
+    """Each rank takes its share of every batch; one allreduce sums up the gradients.
+
+    All ranks hold the same parameters and draw the same batches; each takes a share of the images.
+    With `overlap` a share is taken in two halves, and the gradients of the first are on their way
+    while the second is computed.
+    """
+
+    def __init__(self, comm, overlap: bool = False):
+        super().__init__(comm)
+        self.overlap = overlap
+
+    def share(self, chosen: np.ndarray) -> np.ndarray:
+        """This rank's block of the indices of a batch; empty where there are more ranks."""
+        first, last = block(self.rank, self.size, len(chosen))
+        return chosen[first:last]
+
+    def gradients(
+        self, strategy: Strategy, params: Parameters, x: np.ndarray, labels, grads: Parameters
+    ) -> float:
+        """Loss and gradients of the whole batch, from this rank's share x (N,C,H,W), labels (N).
+
+        As `network.loss_and_gradients`, but the share may be empty. All ranks get the same bits.
+        """
+        halves = [slice(0, len(x) // 2), slice(len(x) // 2, None)]
+        requests, sums = [], []
+        for part in halves if self.overlap else [slice(None)]:
+            mine = np.zeros(grads.flat.size + 1, grads.flat.dtype)  # and the loss: one message
+            if len(x[part]):
+                mine[-1] = loss_and_gradients(strategy, params, x[part], labels[part], grads)
+                mine[:-1] = grads.flat
+            sums.append(np.empty_like(mine))
+            if self.overlap:
+                requests.append(self.comm.Iallreduce(mine, sums[-1]))
+            else:
+                self.comm.Allreduce(mine, sums[-1])
+        for request in requests:
+            request.Wait()
+        total = sum(sums[1:], start=sums[0])
+        grads.flat[:] = total[:-1]
+        return float(total[-1])
+
+    def total(self, number: int) -> int:
+        """The sum of a number over all ranks."""
+        return self.comm.allreduce(number)

@@ -1,0 +1,145 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from cnnlab.ranks import cluster as module
+from cnnlab.ranks import guard
+from cnnlab.ranks.cluster import Cluster, RankError, cluster
+
+
+def ours():
+    """Processes of any cluster."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if guard.MARK in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def number():
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
+
+
+def rank_one_fails():
+    from mpi4py import MPI
+
+    if MPI.COMM_WORLD.rank == 1:
+        raise ValueError("on purpose")
+    return MPI.COMM_WORLD.allreduce(1)
+
+
+def all_fail():
+    raise ValueError("everywhere")
+
+
+def rank_one_dies():
+    import os
+    import signal
+
+    from mpi4py import MPI
+
+    if MPI.COMM_WORLD.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    MPI.COMM_WORLD.Barrier()
+
+
+def wait_for_nothing():
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Recv(bytearray(1), source=MPI.COMM_WORLD.rank)
+
+
+def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
+    before = ours()
+    with cluster(3) as ranks:
+        assert isinstance(ranks, Cluster) and ranks.n_ranks == 3
+        assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]
+        ranks.view.execute("here = rank * 10", block=True)
+        assert ranks.view["here"] == [0, 10, 20]
+        with pytest.raises(RankError, match="rank 0 raised ValueError: everywhere"):
+            ranks.run(all_fail)
+        assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]  # still usable
+    assert ours() == before
+
+
+@pytest.mark.parametrize(
+    "function, word",
+    [
+        (rank_one_fails, "rank 1 raised ValueError: on purpose"),
+        (rank_one_dies, "died"),
+        (wait_for_nothing, "not finished in time: ranks 0, 1"),
+    ],
+)
+def test_no_rank_waits_for_ever(function, word):
+    before = ours()
+    with cluster(2) as ranks:
+        began = time.monotonic()
+        with pytest.raises(RankError, match=word) as caught:
+            ranks.run(function, timeout=3 if function is wait_for_nothing else None)
+        assert time.monotonic() - began < 10 and "\x1b" not in str(caught.value)
+        with pytest.raises(RankError, match="this cluster is closed"):
+            ranks.run(number)
+    assert ours() == before
+
+
+def test_an_exception_in_the_block_passes_and_nothing_is_left():
+    before = ours()
+    with pytest.raises(ZeroDivisionError), cluster(2):
+        1 / 0  # noqa: B018
+    assert ours() == before
+
+
+def test_ranks_end_when_the_notebook_is_killed():
+    before = len(ours())
+    program = """
+import time
+from cnnlab.ranks.cluster import cluster
+with cluster(2):
+    print("up", flush=True)
+    time.sleep(600)
+"""
+    notebook = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert notebook.stdout.readline() == "up\n"
+    assert len(ours()) > before
+    os.kill(notebook.pid, signal.SIGKILL)
+    notebook.wait()
+    end = time.monotonic() + 20
+    while len(ours()) > before and time.monotonic() < end:
+        time.sleep(0.2)
+    assert len(ours()) == before
+
+
+def test_an_mpiexec_of_another_mpi_is_found_out(monkeypatch, tmp_path):
+    """It starts the programs, but each is a world of its own."""
+    wrong = tmp_path / "mpiexec"
+    wrong.write_text('#!/bin/sh\nshift 2\n"$@" & \n"$@" &\nwait\n')
+    wrong.chmod(0o755)
+    monkeypatch.setattr(module, "find_mpiexec", lambda: str(wrong))
+    with pytest.raises(RuntimeError, match=r"2 ranks should be one MPI world, .*mpiexec does not"):
+        with cluster(2):
+            pass
+
+
+def test_no_mpi_is_said(monkeypatch):
+    monkeypatch.setattr(module.sysconfig, "get_path", lambda name: "nowhere")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RuntimeError, match="there is no mpiexec: pip install mpich"):
+        with cluster(2):
+            pass
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True])
+def test_impossible_numbers_of_ranks_are_refused(n):
+    with pytest.raises(ValueError, match="n_ranks: expected a whole number of at least 1"):
+        with cluster(n):
+            pass

@@ -1,0 +1,165 @@
+"""Programs under mpiexec, with more ranks than cores."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from cnnlab import checkpoint
+from cnnlab.ranks.cluster import find_mpiexec
+
+PATIENCE = 120
+
+
+def start(n, *command):
+    return subprocess.Popen(
+        [find_mpiexec(), "-n", str(n), sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"CNNLAB_OFFLINE": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+
+
+def run(n, *command, status=0):
+    job = start(n, *command)
+    out, err = job.communicate(timeout=PATIENCE)
+    assert job.returncode == status, err
+    return out, err
+
+
+def train(n, *options):
+    common = "--data", "digits", "--images", "330", "--batch", "50", "--epochs", "2"
+    return run(n, "-m", "cnnlab", "train", *common, *options)
+
+
+COLLECTIVES = """
+import numpy as np
+from mpi4py import MPI
+from cnnlab.ranks.collectives import allreduce
+from cnnlab.ranks.schedules import SCHEDULES
+
+comm = MPI.COMM_WORLD
+for schedule in SCHEDULES:
+    for dtype, close in ((np.float32, 1e-5), (np.float64, 1e-14)):
+        for n in (0, 1, 2, 3, 5, 7, 64, 1001):
+            mine = np.random.default_rng([comm.rank, n]).uniform(0.5, 1, n).astype(dtype)
+            expected, before = np.empty_like(mine), mine.copy()
+            comm.Allreduce(mine, expected)
+            allreduce(comm, mine, schedule)
+            np.testing.assert_allclose(mine, expected, rtol=close)
+            bits = comm.allgather(mine.tobytes())
+            assert len(set(bits)) == 1, "ranks differ"
+            again = before.copy()
+            allreduce(comm, again, schedule)
+            assert np.array_equal(again, mine)
+    square = np.full((3, 4), comm.rank + 1.0)
+    allreduce(comm, square, schedule)
+    assert (square == comm.size * (comm.size + 1) / 2).all()
+if comm.rank == 0:
+    print("good", comm.size)
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
+def test_allreduce_agrees_with_mpis(n):
+    assert run(n, "-c", COLLECTIVES)[0] == f"good {n}\n"
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The parameters that one process finds."""
+    file = tmp_path_factory.mktemp("alone") / "alone.npz"
+    train(1, "--save", str(file))
+    return checkpoint.load(file)[0].flat
+
+
+@pytest.mark.parametrize(
+    "n, kind", [(1, "data"), (2, "data"), (3, "data"), (4, "data"), (5, "data")]
+)
+def test_ranks_share_batches_and_find_the_same_parameters(n, kind, alone, tmp_path):
+    out, _ = train(n, "--ranks", kind, "--save", str(tmp_path / "ranks.npz"), "--json")
+    assert np.allclose(checkpoint.load(tmp_path / "ranks.npz")[0].flat, alone, atol=2e-5)
+    assert json.loads(out.splitlines()[-1])["n_ranks"] == n
+    assert out.count("epoch 1:") == 1  # only rank 0 speaks
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_ranks_share_layers_and_find_the_same_parameters(n, alone, tmp_path):
+    train(n, "--ranks", "layers", "--save", str(tmp_path / "ranks.npz"))
+    assert np.allclose(checkpoint.load(tmp_path / "ranks.npz")[0].flat, alone, atol=2e-5)
+
+
+def test_more_ranks_than_images_in_a_batch(tmp_path):
+    files = tmp_path / "one.npz", tmp_path / "eight.npz"
+    train(1, "--batch", "5", "--save", str(files[0]))
+    train(8, "--batch", "5", "--ranks", "data", "--save", str(files[1]))
+    one, eight = (checkpoint.load(file)[0].flat for file in files)
+    assert np.allclose(one, eight, atol=2e-5)
+
+
+def test_ranks_and_threads_together(alone, tmp_path):
+    options = "--ranks", "data", "--kernels", "threads", "--threads", "2"
+    train(2, *options, "--save", str(tmp_path / "hybrid.npz"))
+    assert np.allclose(checkpoint.load(tmp_path / "hybrid.npz")[0].flat, alone, atol=2e-5)
+
+
+def test_overlap_changes_nothing_but_the_time(alone):
+    program = """
+import sys
+import numpy as np
+from cnnlab.data import load
+from cnnlab.ranks import job
+from cnnlab.ranks.parallel import DataParallel
+from cnnlab.training import train
+
+with job.together() as comm:
+    runs = [
+        train(load("digits", 330), batch=50, ranks=DataParallel(comm, overlap), progress=False)
+        for overlap in (False, True)
+    ]
+    assert np.allclose(runs[0].params.flat, runs[1].params.flat, atol=2e-5)
+    print("good")
+"""
+    assert run(3, "-c", program)[0].endswith("good\n")
+
+
+def test_a_wrong_argument_is_one_line_and_status_2():
+    out, err = run(2, "-m", "cnnlab", "train", "--ranks", "data", "--data", "cats", status=2)
+    assert out == "" and err.count("cnnlab: ") == 1 and "got 'cats'" in err
+
+
+def test_a_rank_that_raises_ends_the_job_with_its_traceback():
+    program = """
+from cnnlab.ranks import job
+with job.together() as comm:
+    if comm.rank == 1:
+        raise RuntimeError("a fault on purpose")
+    comm.Barrier()
+"""
+    began = time.monotonic()
+    _, err = run(3, "-c", program, status=1)
+    assert "rank 1 of 3 failed" in err and "a fault on purpose" in err and "Traceback" in err
+    assert time.monotonic() - began < 30
+
+
+def test_a_rank_that_is_killed_ends_the_job():
+    options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
+    job = start(3, "-m", "cnnlab", "train", *options)
+    ranks = []
+    deadline = time.monotonic() + PATIENCE
+    while len(ranks) < 3 and time.monotonic() < deadline:
+        children = psutil.Process(job.pid).children(recursive=True)
+        ranks = [p for p in children if "cnnlab" in p.cmdline() and "-n" not in p.cmdline()]
+        time.sleep(0.2)
+    time.sleep(5)  # in the middle of training
+    ranks[1].send_signal(signal.SIGKILL)
+    job.communicate(timeout=30)
+    assert job.returncode != 0
+    assert not psutil.wait_procs(ranks, timeout=10)[1]
