@@ -95,16 +95,18 @@ def setup_source(address: str | None, extras: list[str]) -> str:
 
 
 def kernel_source(name: str) -> str:
-    """Return the text of a kernel, such as `loops.conv_forward`, as it stands in cnnlab/kernels.
+    """Return the text of a function, such as `loops.conv_forward`, as it stands in cnnlab/kernels.
 
-    Raises ValueError if there is no such module or function.
+    `ranks.schedules.ring` is one in cnnlab/ranks. Raises ValueError if there is no such module or
+    function.
     """
-    module, _, function = name.partition(".")
-    path = ROOT / "cnnlab" / "kernels" / f"{module}.py"
+    *module, function = name.split(".")
+    folder = ROOT / "cnnlab" if len(module) > 1 else ROOT / "cnnlab" / "kernels"
+    path = folder.joinpath(*module).with_suffix(".py")
     if path.is_file():
         text = path.read_text(encoding="utf-8")
         for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef) and node.name == function:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     raise ValueError(f"kernel: expected module.function below cnnlab/kernels, got {name!r}")

@@ -93,7 +93,8 @@ def train(
         warm_up(data, strategy, training.params, batch, ranks)
         for epoch in range(len(training.history) + 1, epochs + 1):
             order = np.random.default_rng([seed, epoch]).permutation(len(data.train_images))
-            row = run_epoch(data, strategy, training.params, order, batch, rate, ranks, progress)
+            bar = progress_bar(f"epoch {epoch}", len(order), progress)
+            row = run_epoch(data, strategy, training.params, order, batch, rate, ranks, bar)
             training.history.append({"epoch": epoch} | row)
             if save is not None and ranks.rank == 0:
                 checkpoint.save(save, training.params, training.history, plan)
@@ -123,17 +124,17 @@ def warm_up(data, strategy, params, batch, ranks) -> None:
         ranks.gradients(strategy, params, x, data.train_labels[few], grads)
 
 
-def run_epoch(data, strategy, params, order, batch, rate, ranks, progress) -> dict:
+def progress_bar(what: str, n_images: int, progress: bool | None) -> tqdm:
+    """A bar for one epoch; None shows it on a terminal only."""
+    disable = None if progress is None else not progress
+    return tqdm(total=n_images, desc=what, unit="image", disable=disable)
+
+
+def run_epoch(data, strategy, params, order, batch, rate, ranks, bar) -> dict:
     """Train on all images once, in this order; return a row of history."""
     images, labels = data.train_images, data.train_labels
     grads = params.network.zeros(strategy.dtype)
     total, seen = 0.0, 0
-    bar = tqdm(
-        total=len(images),
-        desc="training",
-        unit="image",
-        disable=None if progress is None else not progress,
-    )
     ranks.barrier()
     start = time.perf_counter()
     for first in range(0, len(images), batch):

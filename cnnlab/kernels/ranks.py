@@ -4,6 +4,7 @@ Every rank calls every function, with the same arguments. The blocks are compute
 """
 
 import functools
+import math
 
 import numpy as np
 
@@ -21,21 +22,27 @@ def in_blocks(out: np.ndarray, axis: int, compute) -> None:
     """
     comm = communicator()
     blocks = [slice(*block(i, comm.size, out.shape[axis])) for i in range(comm.size)]
+    if comm.size == 1:
+        compute(out, blocks[0])
+        return
     shapes = [[*out.shape[:axis], s.stop - s.start, *out.shape[axis + 1 :]] for s in blocks]
-    part = np.empty(shapes[comm.rank], out.dtype)
+    counts = [math.prod(shape) for shape in shapes]
+    part = scratch("part", counts[comm.rank], out.dtype).reshape(shapes[comm.rank])
     if part.size:
         compute(part, blocks[comm.rank])
-    if comm.size == 1:
-        out[...] = part
-        return
-    counts = [int(np.prod(shape)) for shape in shapes]
-    gathered = np.empty(out.size, out.dtype)
-    comm.Allgatherv(part, (gathered, counts))
+    whole = out.reshape(-1) if axis == 0 else scratch("whole", out.size, out.dtype)
+    comm.Allgatherv(part, (whole, counts))  # the blocks one after the other
     first = 0
     for where, shape, count in zip(blocks, shapes, counts, strict=True):
-        whole = (slice(None),) * axis + (where,)
-        out[whole] = gathered[first : first + count].reshape(shape)
+        if axis:  # put it into its place
+            out[(slice(None),) * axis + (where,)] = whole[first : first + count].reshape(shape)
         first += count
+
+
+@functools.lru_cache(maxsize=64)
+def scratch(use: str, n: int, dtype) -> np.ndarray:
+    """An array of n elements, the same one each time: fresh memory costs more than filling it."""
+    return np.empty(n, dtype)
 
 
 def along(array: np.ndarray, axis: int, mine: slice) -> np.ndarray:

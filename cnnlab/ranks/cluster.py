@@ -43,7 +43,7 @@ class Cluster:
     """
 
     def __init__(self, client, engines: list[int], name: str):
-        self.view = client.direct_view(engines)  # in the order of the ranks
+        self.view = client.direct_view(engines, block=True)  # in the order of the ranks
         self.n_ranks, self._client, self._engines, self._name = len(engines), client, engines, name
         self._closed = ""
 
@@ -74,6 +74,11 @@ class Cluster:
         if failed:
             raise self._error(failed[0], calls[failed[0]])
         return [call.get() for call in calls]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the ranks are gone, because one of them failed or time was up."""
+        return bool(self._closed)
 
     def _stop_waiting(self, calls, failed: list[int], end: float | None) -> None:
         """Raise RankError if there is nothing to wait for any more."""

@@ -1,10 +1,44 @@
-"""Allreduce by hand: a schedule from `schedules`, carried out with MPI's send and receive."""
+"""Collective operations by hand, from MPI's send and receive alone."""
 
 import numpy as np
 
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES
 
 TAG = 77  # messages of ours are told apart from those of the caller
+
+
+def broadcast(comm, array: np.ndarray, root: int = 0) -> None:
+    """Copy the root's array to all ranks, in place, along a binomial tree: log2(P) rounds."""
+    mine = (comm.rank - root) % comm.size  # as if the root were rank 0
+    distance = 1
+    while distance < comm.size:
+        if mine < distance and mine + distance < comm.size:
+            comm.Send(array, (comm.rank + distance) % comm.size, TAG)
+        elif distance <= mine < 2 * distance:
+            comm.Recv(array, (comm.rank - distance) % comm.size, TAG)
+        distance *= 2
+
+
+def scatter(comm, whole: np.ndarray | None, part: np.ndarray, root: int = 0) -> None:
+    """Give each rank its part: `whole` (P, …) on the root, one `part` on every rank."""
+    if comm.rank == root:
+        for rank in range(comm.size):
+            if rank != root:
+                comm.Send(whole[rank], rank, TAG)
+        part[...] = whole[root]
+    else:
+        comm.Recv(part, root, TAG)
+
+
+def gather(comm, part: np.ndarray, whole: np.ndarray | None, root: int = 0) -> None:
+    """The reverse of `scatter`: each rank's part goes to its place in the root's `whole`."""
+    if comm.rank == root:
+        whole[root] = part
+        for rank in range(comm.size):
+            if rank != root:
+                comm.Recv(whole[rank], rank, TAG)
+    else:
+        comm.Send(part, root, TAG)
 
 
 def allreduce(comm, array: np.ndarray, schedule: str = "ring") -> None:

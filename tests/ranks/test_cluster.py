@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 
-import psutil
 import pytest
 
 from cnnlab.ranks import cluster as module
@@ -12,16 +11,19 @@ from cnnlab.ranks import guard
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
 
-def ours():
-    """Processes of any cluster."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if guard.MARK in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+@pytest.fixture(autouse=True)
+def names(monkeypatch):
+    """The names of the clusters that a test starts, of which nothing may be left after it."""
+    found, watch = [], guard.watch
+
+    def noting(name):
+        found.append(name)
+        return watch(name)
+
+    monkeypatch.setattr(guard, "watch", noting)
+    yield found
+    for name in found:
+        assert guard.members(name) == []
 
 
 def number():
@@ -60,7 +62,6 @@ def wait_for_nothing():
 
 
 def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
-    before = ours()
     with cluster(3) as ranks:
         assert isinstance(ranks, Cluster) and ranks.n_ranks == 3
         assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]
@@ -69,7 +70,6 @@ def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
         with pytest.raises(RankError, match="rank 0 raised ValueError: everywhere"):
             ranks.run(all_fail)
         assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]  # still usable
-    assert ours() == before
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,6 @@ def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
     ],
 )
 def test_no_rank_waits_for_ever(function, word):
-    before = ours()
     with cluster(2) as ranks:
         began = time.monotonic()
         with pytest.raises(RankError, match=word) as caught:
@@ -89,34 +88,30 @@ def test_no_rank_waits_for_ever(function, word):
         assert time.monotonic() - began < 10 and "\x1b" not in str(caught.value)
         with pytest.raises(RankError, match="this cluster is closed"):
             ranks.run(number)
-    assert ours() == before
 
 
 def test_an_exception_in_the_block_passes_and_nothing_is_left():
-    before = ours()
     with pytest.raises(ZeroDivisionError), cluster(2):
         1 / 0  # noqa: B018
-    assert ours() == before
 
 
 def test_ranks_end_when_the_notebook_is_killed():
-    before = len(ours())
     program = """
 import time
 from cnnlab.ranks.cluster import cluster
-with cluster(2):
-    print("up", flush=True)
+with cluster(2) as ranks:
+    print(ranks._name, flush=True)
     time.sleep(600)
 """
     notebook = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert notebook.stdout.readline() == "up\n"
-    assert len(ours()) > before
+    name = notebook.stdout.readline().strip()
+    assert len(guard.members(name)) > 2
     os.kill(notebook.pid, signal.SIGKILL)
     notebook.wait()
     end = time.monotonic() + 20
-    while len(ours()) > before and time.monotonic() < end:
+    while guard.members(name) and time.monotonic() < end:
         time.sleep(0.2)
-    assert len(ours()) == before
+    assert guard.members(name) == []
 
 
 def test_an_mpiexec_of_another_mpi_is_found_out(monkeypatch, tmp_path):

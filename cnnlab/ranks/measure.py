@@ -1,0 +1,89 @@
+"""Measuring between ranks: from barrier to barrier, and the slowest rank counts.
+
+Every rank calls these functions, with the same arguments, and gets the same figures.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from mpi4py import MPI
+
+from cnnlab.measure import at_least
+from cnnlab.ranks.collectives import allreduce
+
+SHORTEST_SAMPLE = 2e-3  # seconds: many times what a barrier takes
+
+
+def alternately(comm, calls: dict[str, Callable], repeats: int = 11) -> dict[str, list[float]]:
+    """Seconds a call of each, `repeats` samples, taken in turn; of each the slowest rank's.
+
+    A sample has as many calls as fill SHORTEST_SAMPLE. Each call runs twice before it is timed.
+    """
+    at_least("repeats", repeats, 1)
+    batches = {}
+    for name, call in calls.items():
+        call()
+        seconds = sample(comm, call, 1)
+        batches[name] = max(1, int(SHORTEST_SAMPLE / max(seconds, 1e-7)))
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            samples[name].append(sample(comm, call, batches[name]))
+    return samples
+
+
+def sample(comm, call: Callable, n: int) -> float:
+    """Seconds for one of n calls, of the slowest rank."""
+    comm.Barrier()
+    start = MPI.Wtime()
+    for _ in range(n):
+        call()
+    return comm.allreduce((MPI.Wtime() - start) / n, MPI.MAX)
+
+
+def ping_pong(comm, sizes: Sequence[int], repeats: int = 11) -> list[list[float]]:
+    """Samples of the seconds one way between ranks 0 and 1, for messages of n float32 each."""
+    if comm.size < 2:
+        raise ValueError(f"comm: two ranks or more are needed, got {comm.size}")
+    found = []
+    for n in sizes:
+        there, back = np.zeros(n, np.float32), np.zeros(n, np.float32)
+
+        def to_and_fro(there=there, back=back):
+            if comm.rank == 0:
+                comm.Send(there, 1)
+                comm.Recv(back, 1)
+            elif comm.rank == 1:
+                comm.Recv(back, 0)
+                comm.Send(there, 0)
+
+        times = alternately(comm, {"": to_and_fro}, repeats)[""]
+        found.append([t / 2 for t in times])
+    return found
+
+
+def local_add(comm, n: int = 100_000, repeats: int = 11) -> float:
+    """Median seconds to add one float32 to another, n at a time."""
+    a, b = np.zeros(n, np.float32), np.ones(n, np.float32)
+    return float(np.median(alternately(comm, {"": lambda: np.add(a, b, out=a)}, repeats)[""]) / n)
+
+
+def allreduces(comm, names: Sequence[str], n: int, repeats: int = 11) -> dict[str, list[float]]:
+    """Samples for allreduce of n float32 by each schedule; "MPI" is the library's own.
+
+    Each is first compared with MPI's: AssertionError where the sums differ.
+    """
+    mine = np.random.default_rng([comm.rank, n]).random(n).astype(np.float32)
+    expected, work = np.empty_like(mine), np.zeros_like(mine)
+    comm.Allreduce(mine, expected)
+    calls = {}
+    for name in names:
+        if name == "MPI":
+            calls[name] = lambda: comm.Allreduce(MPI.IN_PLACE, work)
+        else:
+            calls[name] = lambda name=name: allreduce(comm, work, name)
+        work[:] = mine
+        calls[name]()
+        np.testing.assert_allclose(work, expected, rtol=1e-5, err_msg=name)
+        work[:] = 0  # so that sums of sums do not grow
+    return alternately(comm, calls, repeats)

@@ -1,0 +1,92 @@
+"""Answers to the exercises of lesson 20, right and wrong."""
+
+import shared_ranks
+
+from cnnlab.check import value
+
+
+def reduce(answer):
+    return shared_ranks.check("reduce", answer)
+
+
+def rounds(answer):
+    return value("rounds", answer, 10)
+
+
+def half_way(answer):
+    return value("bytes", answer, 16_000)
+
+
+def along_a_tree(comm, array):
+    import numpy as np
+
+    other, distance = np.empty_like(array), 1
+    while distance < comm.size:
+        if comm.rank % (2 * distance) == distance:
+            comm.Send(array, comm.rank - distance)
+            return
+        if comm.rank + distance < comm.size:
+            comm.Recv(other, comm.rank + distance)
+            array += other
+        distance *= 2
+
+
+def one_after_the_other(comm, array):
+    import numpy as np
+
+    if comm.rank:
+        comm.Send(array, 0)
+        return
+    other = np.empty_like(array)
+    for rank in range(1, comm.size):
+        comm.Recv(other, rank)
+        array += other
+
+
+def only_for_powers_of_two(comm, array):
+    import numpy as np
+
+    other, distance = np.empty_like(array), comm.size // 2
+    while distance:
+        if distance <= comm.rank < 2 * distance:
+            comm.Send(array, comm.rank - distance)
+            return
+        if comm.rank < distance:
+            comm.Recv(other, comm.rank + distance)
+            array += other
+        distance //= 2
+
+
+def only_for_equal_values(comm, array):
+    array *= comm.size
+
+
+def forgets_its_own(comm, array):
+    import numpy as np
+
+    if comm.rank:
+        comm.Send(array, 0)
+        return
+    other = np.empty_like(array)
+    array[:] = 0 if comm.size > 1 else array
+    for rank in range(1, comm.size):
+        comm.Recv(other, rank)
+        array += other
+
+
+def nobody_sends(comm, array):
+    import numpy as np
+
+    if comm.rank == 0 and comm.size > 1:
+        comm.Recv(np.empty_like(array), 1)
+
+
+RIGHT = [(reduce, along_a_tree), (reduce, one_after_the_other), (rounds, 10), (half_way, 16_000)]
+WRONG = [
+    (reduce, only_for_powers_of_two, "on 3 ranks"),
+    (reduce, only_for_equal_values, "on 2 ranks"),
+    (reduce, forgets_its_own, "on 2 ranks: rank 0"),
+    (reduce, nobody_sends, "deadlock"),
+    (rounds, 999, "too large"),
+    (half_way, 4_000, "too small"),
+]
