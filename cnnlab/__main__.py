@@ -181,7 +181,7 @@ def bench(chosen) -> int:
 
     if chosen.against == "torch" and importlib.util.find_spec("torch") is None:
         raise ValueError("--against torch: PyTorch is not installed; pip install torch")
-    names = [s.name for s in KERNELS.values() if s.name != "reference" and not s.distributed]
+    names = [s.name for s in KERNELS.values() if s.name != "reference" and s.by_default]
     if chosen.kernels:
         names = [training.find(name).name for name in chosen.kernels.split(",")]
     n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)

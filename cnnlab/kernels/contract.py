@@ -49,11 +49,11 @@ class Strategy:
         dtype=np.float32,
         module: object = None,
         parallel: bool = False,
-        distributed: bool = False,
+        by_default: bool = True,
     ):
         self.name, self.summary, self.dtype = name, summary, np.dtype(dtype)
         self.parallel = parallel  # whether it uses more than one thread
-        self.distributed = distributed  # whether it needs several ranks to be worth running
+        self.by_default = by_default  # whether `bench` measures it without being asked
         if module is not None:  # else the one of that name, see below
             self.module = module
 

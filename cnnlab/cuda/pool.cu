@@ -1,0 +1,53 @@
+// Trainable pooling, a kernel for each map: x and dx (N,C,H,W), w (C,K,K), b (C), z and dz (N,C,P,Q),
+// with a stride S. Launch with one thread for each element of the output, unless it says otherwise.
+
+extern "C" __global__ void pool_forward(const float* x, const float* w, const float* b, float* z,
+                                        int N, int C, int H, int W, int K, int S)
+{
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * C * P * Q) return;
+    int q = i % Q, p = i / Q % P, c = i / (Q * P) % C, n = i / (Q * P * C);
+    float sum = b[c];
+    for (int k = 0; k < K; k++)
+        for (int l = 0; l < K; l++)
+            sum += w[(c * K + k) * K + l] * x[((n * C + c) * H + p * S + k) * W + q * S + l];
+    z[i] = sum;
+}
+
+extern "C" __global__ void pool_backward_input(const float* dz, const float* w, float* dx,
+                                               int N, int C, int H, int W, int K, int S)
+{
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * C * H * W) return;
+    int col = i % W, row = i / W % H, c = i / (W * H) % C, n = i / (W * H * C);
+    float sum = 0;
+    for (int k = row % S; k < K && k <= row; k += S)
+        for (int l = col % S; l < K && l <= col; l += S) {
+            int p = (row - k) / S, q = (col - l) / S;
+            if (p < P && q < Q) sum += w[(c * K + k) * K + l] * dz[((n * C + c) * P + p) * Q + q];
+        }
+    dx[i] = sum;
+}
+
+// A block of 256 threads for each weight, which a tree in shared memory adds up.
+extern "C" __global__ void pool_backward_weights(const float* x, const float* dz, float* dw,
+                                                 int N, int C, int H, int W, int K, int S)
+{
+    __shared__ float sums[256];
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
+    int l = blockIdx.x % K, k = blockIdx.x / K % K, c = blockIdx.x / (K * K);
+    float sum = 0;
+    for (int i = threadIdx.x; i < N * P * Q; i += blockDim.x) {
+        int q = i % Q, p = i / Q % P, n = i / (Q * P);
+        sum += x[((n * C + c) * H + p * S + k) * W + q * S + l]
+               * dz[((n * C + c) * P + p) * Q + q];
+    }
+    sums[threadIdx.x] = sum;
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) dw[blockIdx.x] = sums[0];
+}

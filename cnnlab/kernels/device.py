@@ -1,0 +1,91 @@
+"""CUDA C: the kernels in `cnnlab/cuda/*.cu`, on an NVIDIA GPU or on the emulator.
+
+This module holds the arithmetic of grids and blocks: how many threads each kernel is launched with.
+"""
+
+import numpy as np
+
+from cnnlab.cuda import load
+
+
+def conv_forward(x, w, b, z, stride=1):
+    """A thread for each result: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
+    sizes = *x.shape, len(w), w.shape[2], stride
+    load("conv").over("conv_forward", z.size, x, w, b, z, *sizes)
+
+
+def conv_backward_input(dz, w, dx, stride=1):
+    """A thread for each element of dx, which gathers: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
+    sizes = *dx.shape, len(w), w.shape[2], stride
+    load("conv").over("conv_backward_input", dx.size, dz, w, dx, *sizes)
+
+
+def conv_backward_weights(x, dz, dw, stride=1):
+    """A block for each weight: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
+    sizes = *x.shape, len(dw), dw.shape[2], stride
+    load("conv").launch("conv_backward_weights", (dw.size,), (256,), x, dz, dw, *sizes)
+
+
+def conv_backward_bias(dz, db):
+    """A block for each filter: dz (N,F,P,Q) → db (F)."""
+    sizes = dz.shape[0], dz.shape[1], dz.shape[2] * dz.shape[3]
+    load("conv").launch("conv_backward_bias", (len(db),), (256,), dz, db, *sizes)
+
+
+def pool_forward(x, w, b, z, stride=4):
+    """A thread for each result: x (N,C,H,W), w (C,K,K), b (C) → z (N,C,P,Q)."""
+    load("pool").over("pool_forward", z.size, x, w, b, z, *x.shape, w.shape[1], stride)
+
+
+def pool_backward_input(dz, w, dx, stride=4):
+    """A thread for each element of dx: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
+    load("pool").over("pool_backward_input", dx.size, dz, w, dx, *dx.shape, w.shape[1], stride)
+
+
+def pool_backward_weights(x, dz, dw, stride=4):
+    """A block for each weight: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
+    sizes = *x.shape, dw.shape[1], stride
+    load("pool").launch("pool_backward_weights", (dw.size,), (256,), x, dz, dw, *sizes)
+
+
+def pool_backward_bias(dz, db):
+    """A block for each map: dz (N,C,P,Q) → db (C)."""
+    conv_backward_bias(dz, db)
+
+
+def dense_forward(x, w, b, z):
+    """A block of 64 threads for each result: x (N,D), w (O,D), b (O) → z (N,O)."""
+    load("dense").launch("dense_forward", (z.size,), (64,), x, w, b, z, *x.shape, len(w))
+
+
+def dense_backward_input(dz, w, dx):
+    """A thread for each element of dx: dz (N,O), w (O,D) → dx (N,D)."""
+    load("dense").over("dense_backward_input", dx.size, dz, w, dx, *dx.shape, len(w))
+
+
+def dense_backward_weights(x, dz, dw):
+    """A thread for each weight: x (N,D), dz (N,O) → dw (O,D)."""
+    load("dense").over("dense_backward_weights", dw.size, x, dz, dw, *x.shape, len(dw))
+
+
+def dense_backward_bias(dz, db):
+    """A block for each output: dz (N,O) → db (O)."""
+    load("conv").launch("conv_backward_bias", (len(db),), (256,), dz, db, *dz.shape, 1)
+
+
+def sigmoid(z, y):
+    """A thread for each element: z → y, of any shape."""
+    load("elementwise").over("sigmoid", z.size, z, y, z.size)
+
+
+def sigmoid_backward(y, dy, dz):
+    """A thread for each element: y, dy → dz, of any shape."""
+    load("elementwise").over("sigmoid_backward", y.size, y, dy, dz, y.size)
+
+
+def cross_entropy(y, labels, dz):
+    """A thread for each image: y (N,O), labels (N) → dz (N,O); returns the loss of all."""
+    losses = np.empty(len(y), np.float32)
+    arguments = y, labels.astype(np.int32), dz, losses
+    load("elementwise").over("cross_entropy", len(y), *arguments, *y.shape)
+    return float(losses.sum(dtype=np.float64))

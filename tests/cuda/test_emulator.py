@@ -1,0 +1,212 @@
+import sys
+
+import numpy as np
+import pytest
+
+from cnnlab import cuda
+from cnnlab.cuda import SOURCES, emulator
+from cnnlab.cuda.emulator import Emulated
+
+GRID = """
+extern "C" __global__ void where(int* out, int n)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z, wide = gridDim.x * blockDim.x;
+    int i = (z * gridDim.y * blockDim.y + y) * wide + x;
+    if (i < n) out[i] = 100 * x + 10 * y + z;
+}
+"""
+REVERSE = """
+extern "C" __global__ void reverse(float* a)  // within a block, through shared memory
+{
+    extern __shared__ float seen[];
+    seen[threadIdx.x] = a[blockIdx.x * blockDim.x + threadIdx.x];
+    __syncthreads();
+    a[blockIdx.x * blockDim.x + threadIdx.x] = seen[blockDim.x - 1 - threadIdx.x];
+}
+"""
+SHUFFLES = """
+extern "C" __global__ void shuffles(const int* a, int* down, int* crossed, int* first)
+{
+    int i = threadIdx.x, value = a[i];
+    down[i] = __shfl_down_sync(0xffffffff, value, 3);
+    crossed[i] = __shfl_xor_sync(0xffffffff, value, 1);
+    first[i] = __shfl_sync(0xffffffff, value, 0);
+}
+"""
+RETURNS_EARLY = """
+extern "C" __global__ void early(float* a, int n)
+{
+    if (threadIdx.x >= n) return;
+    a[threadIdx.x] = 1;
+    __syncthreads();
+}
+"""
+BARRIER_IN_A_BRANCH = """
+extern "C" __global__ void branch(float* a)
+{
+    if (threadIdx.x < 7)
+        __syncthreads();
+    else
+        __syncwarp();
+    a[threadIdx.x] = 1;
+}
+"""
+ADDS = """
+extern "C" __global__ void adds(const float* a, float* sum)
+{
+    atomicAdd(sum, a[blockIdx.x * blockDim.x + threadIdx.x]);
+}
+"""
+
+
+def test_grids_and_blocks_of_three_dimensions():
+    out = np.full(6 * 4 * 4, -1, np.int32)
+    Emulated(GRID).launch("where", (2, 2, 2), (3, 2, 2), out, out.size)
+    z, y, x = np.indices((4, 4, 6))
+    assert np.array_equal(out, (100 * x + 10 * y + z).ravel())
+
+
+def test_threads_meet_at_a_barrier_and_share_memory():
+    a = np.arange(12, dtype=np.float32)
+    Emulated(REVERSE).launch("reverse", (3,), (4,), a, shared=16)
+    assert a.tolist() == [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8]
+
+
+def test_shared_memory_is_not_zero_at_the_start():
+    source = REVERSE.replace("seen[threadIdx.x] = a", "if (threadIdx.x) seen[threadIdx.x] = a")
+    a = np.arange(4, dtype=np.float32)
+    Emulated(source).launch("reverse", (1,), (4,), a, shared=16)
+    assert np.isnan(a[3]) and a[:3].tolist() == [3, 2, 1]
+
+
+def test_shuffles_stay_within_their_warp():
+    a = np.arange(64, dtype=np.int32) ** 2
+    down, crossed, first = np.zeros((3, 64), np.int32)
+    Emulated(SHUFFLES).launch("shuffles", (1,), (64,), a, down, crossed, first)
+    lane, i = np.arange(64) % 32, np.arange(64)
+    assert np.array_equal(down, a[np.where(lane + 3 < 32, i + 3, i)])
+    assert np.array_equal(crossed, a[i ^ 1])
+    assert np.array_equal(first, a[i - lane])
+
+
+def test_atomics_add_up():
+    a, total = np.arange(100, dtype=np.float32), np.zeros(1, np.float32)
+    Emulated(ADDS).launch("adds", (10,), (10,), a, total)
+    assert total[0] == a.sum()
+
+
+@pytest.mark.parametrize(
+    "source, arguments, words",
+    [
+        (
+            RETURNS_EARLY,
+            (3,),
+            r"\(0, 0, 0\) waits at a barrier in line 6 .*\(3, 0, 0\) never comes",
+        ),
+        (
+            BARRIER_IN_A_BRANCH,
+            (),
+            r"\(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\)",
+        ),
+    ],
+)
+def test_a_barrier_that_some_threads_miss_is_named(source, arguments, words):
+    kernels = Emulated(source)
+    (name,) = kernels.parameters
+    with pytest.raises(RuntimeError, match=words):
+        kernels.launch(name, (1,), (32,), np.zeros(32, np.float32), *arguments)
+
+
+def test_one_kernel_runs_again_after_a_fault():
+    kernels, a = Emulated(RETURNS_EARLY), np.zeros(32, np.float32)
+    with pytest.raises(RuntimeError):
+        kernels.launch("early", (1,), (32,), a, 3)
+    kernels.launch("early", (1,), (32,), a, 32)
+    assert (a == 1).all()
+
+
+@pytest.mark.parametrize(
+    "grid, block, arguments, error, words",
+    [
+        ((0,), (1,), (), ValueError, r"expected up to three positive sizes .* got grid \(0,\)"),
+        ((1,), (2048,), (), ValueError, "at most 1024 threads in a block"),
+        ((1, 1, 1, 1), (1,), (), ValueError, "up to three"),
+        ((1,), (4,), (1,), ValueError, "expected 1 arguments, got 2"),
+    ],
+)
+def test_a_wrong_launch_is_named(grid, block, arguments, error, words):
+    with pytest.raises(error, match=words):
+        Emulated(REVERSE).launch("reverse", grid, block, np.zeros(4, np.float32), *arguments)
+
+
+@pytest.mark.parametrize(
+    "array, error, words",
+    [
+        (np.zeros(4), TypeError, "expected an array of float32, got float64"),
+        ([0.0], TypeError, "got list"),
+        (np.zeros((4, 4), np.float32).T, ValueError, "C-contiguous"),
+    ],
+)
+def test_a_wrong_array_is_named(array, error, words):
+    with pytest.raises(error, match=words):
+        Emulated(REVERSE).launch("reverse", (1,), (4,), array, shared=16)
+    with pytest.raises(ValueError, match="name: expected one of reverse, got 'revers'"):
+        Emulated(REVERSE).launch("revers", (1,), (4,), array)
+
+
+@pytest.mark.parametrize(
+    "source, error, words",
+    [
+        ("int a;", ValueError, "expected a __global__ function, got none"),
+        (
+            "__global__ void k(float3* a) {}",
+            ValueError,
+            r"expected parameters of .* got 'float3\* a'",
+        ),
+        (
+            "__constant__ int a; __global__ void k(int* a) {}",
+            ValueError,
+            "does not know __constant__",
+        ),
+        ("__global__ void k(int* a) { a[0] = b; }", RuntimeError, r"kernel.cu:1.*'b' was not"),
+    ],
+)
+def test_sources_that_cannot_be_run_are_refused_with_the_reason(source, error, words):
+    with pytest.raises(error, match=words):
+        Emulated(source)
+
+
+def test_no_compiler_is_said(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    emulator.compiler.cache_clear()
+    with pytest.raises(RuntimeError, match=r"no C\+\+ compiler: install g\+\+ or clang\+\+"):
+        emulator.compiler()
+    emulator.compiler.cache_clear()
+
+
+def test_a_changed_source_is_compiled_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(emulator.cache, "folder", lambda name: tmp_path / name)
+    for number in (1, 2, 1):
+        out = np.zeros(1, np.int32)
+        source = f'extern "C" __global__ void k(int* out) {{ out[0] = {number}; }}'
+        Emulated(source).launch("k", (1,), (1,), out)
+        assert out[0] == number
+    assert len(list((tmp_path / "cuda").iterdir())) == 2  # nothing half made is left
+
+
+def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
+    there, line = cuda.gpu()
+    assert there or "so the emulator runs the kernels" in line
+    assert "\n" not in line
+    with pytest.raises(ValueError, match="name: expected one of conv, dense, elementwise, pool"):
+        cuda.load("convolution")
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("file", sorted(SOURCES.glob("*.cu")), ids=lambda file: file.stem)
+def test_nvidias_compiler_accepts_every_source(file, architecture):
+    core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
+    program = core.Program(file.read_text(), "c++", core.ProgramOptions(arch=architecture))
+    assert len(program.compile("cubin").code) > 1000
