@@ -132,6 +132,10 @@ def train_on(ranks, chosen) -> int:
     n_threads = threads_for([strategy], chosen.threads)
     data = load(chosen.data, chosen.images)
     batch = chosen.batch or training.BATCH
+    if strategy.name == "device":
+        from cnnlab import cuda
+
+        print(cuda.gpu()[1])
     result = training.train(
         data,
         strategy,

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ UNSUPPORTED = re.compile(
     r"<<<|__constant__|__managed__|\btexture\b|cooperative_groups|__launch_bounds__|\basm\b|wmma"
 )
 
+LOCK = threading.Lock()  # a library runs one kernel at a time: its fibres are global
 RUN = """
 extern "C" const char* run_{name}(void** arguments, const unsigned* sizes, size_t shared)
 {{
@@ -44,7 +46,8 @@ class Emulated(Launcher):
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         run = getattr(self._library, f"run_{name}")
         run.restype = ctypes.c_char_p
-        fault = run(pointers, (ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared))
+        with LOCK:
+            fault = run(pointers, (ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared))
         if fault:
             raise RuntimeError(f"{name}: {fault.decode()}")
 
