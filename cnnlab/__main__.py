@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -23,7 +24,12 @@ def main(arguments: list[str] | None = None) -> int:
         if "numba" not in sys.modules:  # as on the command line; later is too late
             most = 4 * pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
-        return chosen.command(chosen)
+        status = chosen.command(chosen)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads the output has seen enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except ValueError as problem:
         print(f"cnnlab: {problem}", file=sys.stderr)
         return 2

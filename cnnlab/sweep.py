@@ -23,7 +23,8 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     cores = pool.usable_cores()
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
     pool.reserve(counts[-1])
-    print("measuring", ", ".join(map(str, counts)), "threads", file=progress)
+    if progress is not None:
+        print("measuring", ", ".join(map(str, counts)), "threads", file=progress)
     one = Contestant(KERNELS["vector"], data, batch)
     many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
     checks = {"vector": one.check} | {name: contestant.check for name, contestant in many.items()}

@@ -124,3 +124,10 @@ def test_batches_go_round_through_all_images():
 def test_torch_is_the_same_network():
     pytest.importorskip("torch")
     bench.contestants([], load("digits", 64), 16, 1, "torch")["torch"].check()
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback():
+    command = [sys.executable, "-m", "cnnlab", "train", "--data", "digits", "--images", "50"]
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    job.stdout.close()
+    assert "Traceback" not in job.stderr.read() and job.wait() == 141
