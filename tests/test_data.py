@@ -192,7 +192,9 @@ def test_every_small_file_of_the_package_is_installed_with_it():
     """Setuptools leaves out what is not Python, unless pyproject.toml names it."""
     pyproject = Path(__file__).resolve().parents[1] / "pyproject.toml"
     setuptools = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["setuptools"]
-    files = {file.name for file in resources.files("cnnlab").iterdir() if file.is_file()}
-    assert {name for name in files if name.endswith(".json")} == set(
-        setuptools["package-data"]["cnnlab"]
-    )
+    package = resources.files("cnnlab")
+    files = {file.relative_to(package) for file in package.rglob("*") if file.is_file()}
+    files = {file for file in files if file.suffix not in (".py", ".pyc")}
+    patterns = setuptools["package-data"]["cnnlab"]
+    named = {file.relative_to(package) for pattern in patterns for file in package.glob(pattern)}
+    assert files == named and len(files) > 5

@@ -1,27 +1,84 @@
 """CUDA C on an NVIDIA GPU, through CuPy."""
 
+import functools
+from collections.abc import Callable, Sequence
+
 import cupy
 import numpy as np
 
 from cnnlab.cuda.launcher import Launcher
 
+FAULTS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
+
 
 class OnGpu(Launcher):
-    """The kernels of one CUDA C source, compiled by NVRTC, to be launched on NumPy arrays."""
+    """The kernels of one CUDA C source, compiled by NVRTC, launched on NumPy or CuPy arrays."""
 
     def __init__(self, source: str):
         super().__init__(source)
         self._module = cupy.RawModule(code=source, options=("-std=c++17",))
+        try:
+            self._module.compile()
+        except cupy.cuda.compiler.CompileException as error:
+            raise RuntimeError(f"the CUDA source does not compile:\n{error}") from error
+
+    def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
+        """A call that launches on the current stream and does not wait."""
+        if any(isinstance(a, np.ndarray) for a in arguments):
+            raise TypeError(f"{name}: expected CuPy arrays, which stay on the GPU, got NumPy's")
+        kernel = self._module.get_function(name)
+        launch = tuple(sizes[:3]), tuple(sizes[3:]), tuple(arguments)
+        return functools.partial(kernel, *launch, shared_mem=shared)
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
         there = [cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        kernel = self._module.get_function(name)
         try:
-            kernel(tuple(sizes[:3]), tuple(sizes[3:]), tuple(there), shared_mem=shared)
+            self._prepare(name, sizes, there, shared)()
             cupy.cuda.runtime.deviceSynchronize()
-        except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
+        except FAULTS as error:
             raise RuntimeError(f"{name}: {error}") from error
         kinds = self.parameters[name]
-        for (_, const), here, result in zip(kinds, arguments, there, strict=True):
-            if isinstance(here, np.ndarray) and not const:
+        for parameter, here, result in zip(kinds, arguments, there, strict=True):
+            if isinstance(here, np.ndarray) and not parameter.const:
                 here[...] = result.get()
+
+
+def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
+    """The calls as a CUDA graph, to be replayed with one launch.
+
+    The calls of a stage are captured on streams of their own, which meet at its end.
+    """
+    run(stages)  # compiles and loads what is not yet there; none of that may happen in a capture
+    main = cupy.cuda.Stream(non_blocking=True)
+    others = [cupy.cuda.Stream(non_blocking=True) for _ in range(max(map(len, stages)) - 1)]
+    with main:
+        main.begin_capture()
+        try:
+            run(stages, main, others)
+        finally:
+            captured = main.end_capture()
+    captured.upload(main)
+
+    def replay() -> None:
+        captured.launch(main)
+
+    replay.keeps = stages, main, others  # the graph has only addresses of their arrays
+    return replay
+
+
+def run(stages, main=None, others=()) -> None:
+    """Make the calls; with streams, a stage's first on `main` and the others beside it."""
+    for stage in stages:
+        beside = others[: len(stage) - 1]
+        if beside:
+            begun = main.record()
+            for stream in beside:
+                stream.wait_event(begun)
+        stage[0]()
+        for call, stream in zip(stage[1:], beside or [None] * len(stage[1:]), strict=True):
+            if stream is None:
+                call()
+                continue
+            with stream:
+                call()
+            main.wait_event(stream.record())

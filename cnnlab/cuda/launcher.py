@@ -2,14 +2,28 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 KERNEL = re.compile(r"__global__\s+void\s+(\w+)\s*\(([^)]*)\)")
 MOST_THREADS = 1024
+MOST_SHARED = 48 * 1024  # bytes: what every GPU grants a block that does not ask for more
 DTYPES = {"float*": np.float32, "double*": np.float64, "int*": np.int32}
 SCALARS = {"int": np.int32, "unsigned": np.uint32, "float": np.float32}
+
+
+class Parameter(NamedTuple):
+    """A parameter of a kernel: its name, its type such as "float*", and whether it is const."""
+
+    name: str
+    kind: str
+    const: bool
+
+    @property
+    def array(self) -> bool:
+        return self.kind.endswith("*")
 
 
 class Launcher:
@@ -22,11 +36,23 @@ class Launcher:
             raise ValueError("source: expected a __global__ function, got none")
 
     def launch(self, name: str, grid: Sequence[int], block: Sequence[int], *arguments, shared=0):
-        """Run `name<<<grid, block, shared>>>(arguments)` on NumPy arrays and numbers, and wait.
+        """Run `name<<<grid, block, shared>>>(arguments)` on arrays and numbers, and wait.
 
         Arrays that are not const hold the results afterwards. Raises ValueError or TypeError for a
         wrong launch, RuntimeError for a fault of the kernel.
         """
+        self._run(*self._checked(name, grid, block, arguments, shared))
+
+    def prepare(
+        self, name: str, grid: Sequence[int], block: Sequence[int], *arguments, shared=0
+    ) -> Callable[[], None]:
+        """As `launch`, but return a call that does it, without checks; on a GPU it does not wait.
+
+        On a GPU the arrays must be there already, as those of `cnnlab.cuda.array_module()` are.
+        """
+        return self._prepare(*self._checked(name, grid, block, arguments, shared))
+
+    def _checked(self, name, grid, block, arguments, shared) -> tuple:
         if name not in self.parameters:
             raise ValueError(f"name: expected one of {', '.join(self.parameters)}, got {name!r}")
         sizes = [*grid, *[1] * (3 - len(grid)), *block, *[1] * (3 - len(block))]
@@ -35,22 +61,29 @@ class Launcher:
                 f"{name}: expected up to three positive sizes each, and at most {MOST_THREADS} "
                 f"threads in a block, got grid {tuple(grid)}, block {tuple(block)}"
             )
+        if not 0 <= shared <= MOST_SHARED:
+            raise ValueError(
+                f"{name}: shared: expected 0 to {MOST_SHARED} bytes of shared memory, got {shared}"
+            )
         expected = self.parameters[name]
         if len(arguments) != len(expected):
             raise ValueError(f"{name}: expected {len(expected)} arguments, got {len(arguments)}")
         pairs = zip(expected, arguments, strict=True)
-        self._run(name, sizes, [checked(name, kind, value) for (kind, _), value in pairs], shared)
+        return name, sizes, [checked(name, *pair) for pair in pairs], shared
 
     def over(self, name: str, size: int, *arguments) -> None:
         """Launch with a thread for each of `size` elements, in blocks of 256."""
         self.launch(name, (-(-size // 256),), (256,), *arguments)
 
-    def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
+    def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         raise NotImplementedError
 
+    def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
+        self._prepare(name, sizes, arguments, shared)()
 
-def parameters(text: str) -> list[tuple[str, bool]]:
-    """The type of each of a kernel's parameters, such as "float*", and whether it is const."""
+
+def parameters(text: str) -> list[Parameter]:
+    """The parameters of a kernel, from the text between its parentheses; ValueError if unknown."""
     found = []
     for parameter in text.split(","):
         words = parameter.replace("*", " * ").split()
@@ -58,17 +91,23 @@ def parameters(text: str) -> list[tuple[str, bool]]:
         if kind not in DTYPES and kind not in SCALARS:
             known = ", ".join([*DTYPES, *SCALARS])
             raise ValueError(f"source: expected parameters of {known}, got {parameter.strip()!r}")
-        found.append((kind, "const" in words))
+        found.append(Parameter(words[-1], kind, "const" in words))
     return found
 
 
-def checked(kernel: str, kind: str, value):
+def checked(kernel: str, parameter: Parameter, value):
     """A kernel's argument, of the type that its parameter has."""
+    name, kind, _ = parameter
     if kind in SCALARS:
         return SCALARS[kind](value)
-    if not isinstance(value, np.ndarray) or value.dtype != DTYPES[kind]:
-        got = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-        raise TypeError(f"{kernel}: expected an array of {DTYPES[kind].__name__}, got {got}")
+    known = isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
+    if not known or value.dtype != DTYPES[kind]:
+        got = value.dtype if known else type(value).__name__
+        raise TypeError(
+            f"{kernel}: {name}: expected an array of {DTYPES[kind].__name__}, got {got}"
+        )
     if not value.flags.c_contiguous:
-        raise ValueError(f"{kernel}: expected a C-contiguous array, got strides {value.strides}")
+        raise ValueError(
+            f"{kernel}: {name}: expected a C-contiguous array, got strides {value.strides}"
+        )
     return value

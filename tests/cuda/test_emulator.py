@@ -200,7 +200,9 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
     there, line = cuda.gpu()
     assert there or "so the emulator runs the kernels" in line
     assert "\n" not in line
-    with pytest.raises(ValueError, match="name: expected one of conv, dense, elementwise, pool"):
+    with pytest.raises(
+        ValueError, match="name: expected one of bias, conv, dense, elementwise, fused, pool"
+    ):
         cuda.load("convolution")
 
 
@@ -210,3 +212,16 @@ def test_nvidias_compiler_accepts_every_source(file, architecture):
     core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
     program = core.Program(file.read_text(), "c++", core.ProgramOptions(arch=architecture))
     assert len(program.compile("cubin").code) > 1000
+
+
+def test_the_cell_magic_compiles_a_cell():
+    from IPython.testing.globalipapp import start_ipython
+
+    shell = start_ipython()
+    shell.run_line_magic("load_ext", "cnnlab.cuda")
+    shell.run_cell_magic("cuda", "mine", GRID)
+    out = np.full(6, -1, np.int32)
+    shell.user_ns["mine"].launch("where", (2,), (3,), out, out.size)
+    assert out.tolist() == [0, 100, 200, 300, 400, 500]
+    with pytest.raises(ValueError, match="%%cuda: expected a name"):
+        shell.run_cell_magic("cuda", "", GRID)

@@ -1,0 +1,109 @@
+// Two operations in one launch: what the first finds goes to the second in a register, and the sums z
+// before the sigmoid are never written. Shapes as in conv.cu, pool.cu and dense.cu; y is the output.
+
+__device__ float sigmoid_of(float z) { return 1.0f / (1.0f + expf(-z)); }
+
+// Convolution and sigmoid, a thread for each result.
+extern "C" __global__ void conv_sigmoid(const float* x, const float* w, const float* b, float* y,
+                                        int N, int C, int H, int W, int F, int K, int S)
+{
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * F * P * Q) return;
+    int q = i % Q, p = i / Q % P, f = i / (Q * P) % F, n = i / (Q * P * F);
+    float sum = b[f];
+    for (int c = 0; c < C; c++)
+        for (int k = 0; k < K; k++)
+            for (int l = 0; l < K; l++)
+                sum += w[((f * C + c) * K + k) * K + l]
+                       * x[((n * C + c) * H + p * S + k) * W + q * S + l];
+    y[i] = sigmoid_of(sum);
+}
+
+// Pooling and sigmoid, a thread for each result.
+extern "C" __global__ void pool_sigmoid(const float* x, const float* w, const float* b, float* y,
+                                        int N, int C, int H, int W, int K, int S)
+{
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * C * P * Q) return;
+    int q = i % Q, p = i / Q % P, c = i / (Q * P) % C, n = i / (Q * P * C);
+    float sum = b[c];
+    for (int k = 0; k < K; k++)
+        for (int l = 0; l < K; l++)
+            sum += w[(c * K + k) * K + l] * x[((n * C + c) * H + p * S + k) * W + q * S + l];
+    y[i] = sigmoid_of(sum);
+}
+
+// Fully connected layer, sigmoid, loss and its gradient at z: a block for each image, and a warp of
+// 32 threads for each output in turn. A probability of 0 counts as 1e-30.
+extern "C" __global__ void dense_loss(const float* x, const float* w, const float* b,
+                                      const int* labels, float* dz, float* losses, int D, int O)
+{
+    __shared__ float total;
+    int n = blockIdx.x, lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    for (int o = threadIdx.x / 32; o < O; o += blockDim.x / 32) {
+        float sum = 0;
+        for (int d = lane; d < D; d += 32) sum += w[o * D + d] * x[n * D + d];
+        for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffff, sum, by);
+        if (lane == 0) {
+            float p = sigmoid_of(sum + b[o]), right = o == labels[n];
+            dz[n * O + o] = p - right;
+            atomicAdd(&total, -logf(fmaxf(right ? p : 1.0f - p, 1e-30f)));
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) losses[n] = total;
+}
+
+// Pooling's gradient at its input, times the slope of the sigmoid before it, whose output is x.
+extern "C" __global__ void pool_backward_sigmoid(const float* dz, const float* w, const float* x,
+                                                 float* dx, int N, int C, int H, int W, int K, int S)
+{
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * C * H * W) return;
+    int col = i % W, row = i / W % H, c = i / (W * H) % C, n = i / (W * H * C);
+    float sum = 0;
+    for (int k = row % S; k < K && k <= row; k += S)
+        for (int l = col % S; l < K && l <= col; l += S) {
+            int p = (row - k) / S, q = (col - l) / S;
+            if (p < P && q < Q) sum += w[(c * K + k) * K + l] * dz[((n * C + c) * P + p) * Q + q];
+        }
+    dx[i] = sum * x[i] * (1.0f - x[i]);
+}
+
+// The fully connected layer's gradient at its input, times the slope of the sigmoid before it.
+extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* w, const float* x,
+                                                  float* dx, int N, int D, int O)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * D) return;
+    int d = i % D, n = i / D;
+    float sum = 0;
+    for (int o = 0; o < O; o++) sum += w[o * D + d] * dz[n * O + o];
+    dx[i] = sum * x[i] * (1.0f - x[i]);
+}
+
+// The batch that begins at `position` in the order: x (batch, size) and y (batch), a thread a pixel.
+extern "C" __global__ void take_batch(const float* images, const int* labels, const int* order,
+                                      const int* position, float* x, int* y, int batch, int size)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= batch * size) return;
+    int image = order[*position + i / size];
+    x[i] = images[image * size + i % size];
+    if (i % size == 0) y[i / size] = labels[image];
+}
+
+// Gradient descent: w -= rate * dw, for all parameters of the network in one array; and on to the
+// next batch, since a graph that is replayed cannot be told which one it is.
+extern "C" __global__ void update(float* w, const float* dw, float rate, int size, int* position,
+                                  int batch)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < size) w[i] -= rate * dw[i];
+    if (i == 0) *position += batch;
+}

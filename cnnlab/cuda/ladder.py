@@ -1,0 +1,115 @@
+"""One operation, several kernels in CUDA C, each with its grid and blocks; each changes one idea.
+
+The functions have the contract's signatures, so checks and measurements take them as they come.
+"""
+
+from cnnlab.cuda import load
+from cnnlab.kernels import device
+
+SIDE = 8  # threads in each direction of a square block
+
+
+def conv_forward_tiled(x, w, b, z, stride=1):
+    """A block for each 8 × 8 results of an image; its pixels, with their halo, in shared memory."""
+    n, _, p, q = z.shape
+    edge = (SIDE - 1) * stride + w.shape[2]
+    grid = -(-q // SIDE), -(-p // SIDE), n
+    sizes = *x.shape, len(w), w.shape[2], stride
+    shared = 4 * x.shape[1] * edge * edge
+    load("tiled").launch(
+        "conv_forward_tiled", grid, (SIDE, SIDE), x, w, b, z, *sizes, shared=shared
+    )
+
+
+def conv_forward_four_filters(x, w, b, z, stride=1):
+    """A thread for each place and four filters: a pixel that was read serves four results."""
+    n, f, p, q = z.shape
+    sizes = *x.shape, len(w), w.shape[2], stride
+    load("tiled").over("conv_forward_four_filters", n * -(-f // 4) * p * q, x, w, b, z, *sizes)
+
+
+def conv_backward_input_scatter(dz, w, dx, stride=1):
+    """A thread for each element of dz, which adds atomically to all that it came from."""
+    dx[...] = 0
+    sizes = *dx.shape, len(w), w.shape[2], stride
+    load("stationarity").over("conv_backward_input_scatter", dz.size, dz, w, dx, *sizes)
+
+
+def conv_backward_input_by_weight(dz, w, dx, stride=1):
+    """A block for each weight, which passes over all places and adds atomically."""
+    dx[...] = 0
+    sizes = *dx.shape, len(w), w.shape[2], stride
+    load("stationarity").launch(
+        "conv_backward_input_by_weight", (w.size,), (256,), dz, w, dx, *sizes
+    )
+
+
+def conv_backward_weights_scatter(x, dz, dw, stride=1):
+    """A thread for each element of dz, which adds atomically to all weights of its filter."""
+    dw[...] = 0
+    sizes = *x.shape, len(dw), dw.shape[2], stride
+    load("stationarity").over("conv_backward_weights_scatter", dz.size, x, dz, dw, *sizes)
+
+
+def conv_backward_weights_two_stages(x, dz, dw, stride=1):
+    """A thread for each image and weight, and then a thread for each weight: no atomics."""
+    n, size = len(x), dw.size
+    parts = type(dw)((n, size), dw.dtype)  # NumPy's or CuPy's array, as dw is
+    sizes = *x.shape, len(dw), dw.shape[2], stride
+    load("stationarity").over("conv_backward_weights_parts", parts.size, x, dz, parts, *sizes)
+    load("stationarity").over("add_parts", size, parts, dw, n, size)
+
+
+def bias_serial(dz, db):
+    """A block for each filter; every thread adds up everything, and one result counts."""
+    sizes = dz.shape[0], dz.shape[1], dz[0, 0].size
+    load("bias").launch("bias_serial", (len(db),), (256,), dz, db, *sizes)
+
+
+def bias_shared(dz, db):
+    """A block for each filter; each thread has a share, and the first adds up the shares."""
+    sizes = dz.shape[0], dz.shape[1], dz[0, 0].size
+    load("bias").launch("bias_shared", (len(db),), (256,), dz, db, *sizes, shared=4 * 256)
+
+
+def bias_tree(dz, db):
+    """A block for each filter; each thread has a share, and a tree adds up the shares."""
+    sizes = dz.shape[0], dz.shape[1], dz[0, 0].size
+    load("bias").launch("bias_tree", (len(db),), (256,), dz, db, *sizes, shared=4 * 256)
+
+
+def dense_forward_tiled(x, w, b, z):
+    """A block for each 16 × 16 results: a matrix product, a square of x and one of w at a time."""
+    (n, o), d = z.shape, x.shape[1]
+    grid = -(-o // 16), -(-n // 16)
+    load("dense").launch("dense_forward_tiled", grid, (16, 16), x, w, b, z, n, d, o)
+
+
+# For each operation the course's first kernel, that of the strategy `device`, and what comes after.
+LADDER = {
+    "conv_forward": {
+        "a thread per output": device.conv_forward,
+        "tiled": conv_forward_tiled,
+        "four filters a thread": conv_forward_four_filters,
+    },
+    "conv_backward_input": {
+        "gather": device.conv_backward_input,
+        "scatter": conv_backward_input_scatter,
+        "by weight": conv_backward_input_by_weight,
+    },
+    "conv_backward_weights": {
+        "a block per weight": device.conv_backward_weights,
+        "scatter": conv_backward_weights_scatter,
+        "two stages": conv_backward_weights_two_stages,
+    },
+    "conv_backward_bias": {
+        "serial": bias_serial,
+        "shared memory": bias_shared,
+        "tree": bias_tree,
+        "shuffles": device.conv_backward_bias,
+    },
+    "dense_forward": {
+        "a block per output": device.dense_forward,
+        "tiled": dense_forward_tiled,
+    },
+}

@@ -1,0 +1,192 @@
+"""A step of training on the device: data, parameters and gradients stay there."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from cnnlab import cuda
+from cnnlab.network import Parameters
+
+Call = Callable[[], None]
+
+
+class Step:
+    """Forward, backward and update for one batch after the other, as prepared launches.
+
+    Parameters
+    ----------
+    params : Parameters, float32; a copy goes to the device, see `parameters`
+    images, labels : the training set, float32 (n,C,H,W) and integers (n), copied to the device
+    batch : images a step; a last incomplete batch of the set is left out
+    rate : the learning rate, for a gradient that is the batch's mean
+    fused : sigmoids and the loss within the kernels before and after them
+
+    `stages` has the launches in order; those of a stage do not need each other. Raises ValueError
+    if the set is smaller than a batch.
+    """
+
+    def __init__(self, params: Parameters, images, labels, *, batch=256, rate=0.4, fused=False):
+        if not 1 <= batch <= len(images):
+            raise ValueError(f"batch: expected 1 to {len(images)} images, got {batch}")
+        self._xp = xp = cuda.array_module()
+        self._of = params
+        self.steps_an_epoch = len(images) // batch
+        self._flat, self._grads = xp.asarray(params.flat.copy()), xp.zeros_like(params.flat)
+        self._images = xp.ascontiguousarray(xp.asarray(images))
+        self._labels = xp.asarray(labels).astype(np.int32)
+        self._order = xp.arange(len(images), dtype=np.int32)
+        self._position = xp.zeros(1, np.int32)
+        self._losses = xp.zeros(batch, np.float32)
+        self.batch, self.rate = batch, rate
+        self.stages = self._fused() if fused else self._plain()
+
+    def __call__(self) -> None:
+        """Make every launch, one after the other; on a GPU without waiting for the last."""
+        for stage in self.stages:
+            for call in stage:
+                call()
+
+    @property
+    def n_launches(self) -> int:
+        """Launches of one step."""
+        return sum(map(len, self.stages))
+
+    def start(self, order) -> None:
+        """Begin an epoch that takes the images in this order, a permutation of their numbers."""
+        order = np.asarray(order)
+        if sorted(order.tolist()) != list(range(len(self._order))):
+            raise ValueError(f"order: expected a permutation of {len(self._order)} numbers")
+        self._order[...] = self._xp.asarray(order.astype(np.int32))
+        self._position[...] = 0
+
+    def loss(self) -> float:
+        """The mean loss of the latest batch."""
+        return float(self._losses.sum()) / self.batch
+
+    def parameters(self) -> Parameters:
+        """The parameters as they are now, brought back from the device."""
+        params = self._of.copy()
+        flat = self._flat
+        params.flat[:] = flat if isinstance(flat, np.ndarray) else flat.get()
+        return params
+
+    # --- the launches ---------------------------------------------------------------------------
+
+    def _views(self, flat):
+        start, views = 0, []
+        for array in self._of:
+            views.append(flat[start : start + array.size].reshape(array.shape))
+            start += array.size
+        return views
+
+    def _arrays(self):
+        """Sizes, and memory for a batch: made once, since a graph keeps the addresses."""
+        net, empty = self._of.network, self._xp.empty
+        batches = {"x": net.image_shape, "conv": net.conv_shape, "pool": net.pool_shape}
+        batches["dense"] = (net.classes,)
+        made = {name: empty((self.batch, *shape), np.float32) for name, shape in batches.items()}
+        return made | {f"d{name}": empty(a.shape, np.float32) for name, a in made.items()}
+
+    def _plain(self) -> list[list[Call]]:
+        """A launch for each operation of the contract, in its order."""
+        n, net, a = self.batch, self._of.network, self._arrays()
+        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = self._views(self._flat)
+        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = self._views(self._grads)
+        conv_z, pool_z, dense_z = (self._xp.empty_like(a[k]) for k in ("conv", "pool", "dense"))
+        conv_dz, pool_dz = self._xp.empty_like(conv_z), self._xp.empty_like(pool_z)
+        y, labels = self._batch_of_labels(), (a["dense"], a["ddense"])
+        conv = n, *net.image_shape, net.filters, net.kernel, 1
+        pool = n, *net.conv_shape, net.pool, net.pool
+        dense = n, net.features, net.classes
+        over, per = self._over, self._per
+        calls = [
+            self._take(a["x"], y),
+            over("conv", "conv_forward", conv_z.size, a["x"], conv_w, conv_b, conv_z, *conv),
+            over("elementwise", "sigmoid", conv_z.size, conv_z, a["conv"], conv_z.size),
+            over("pool", "pool_forward", pool_z.size, a["conv"], pool_w, pool_b, pool_z, *pool),
+            over("elementwise", "sigmoid", pool_z.size, pool_z, a["pool"], pool_z.size),
+            per("dense", "dense_forward", n * net.classes, 64, a["pool"], dense_w, dense_b, dense_z,
+                *dense),
+            over("elementwise", "sigmoid", dense_z.size, dense_z, a["dense"], dense_z.size),
+            over("elementwise", "cross_entropy", n, a["dense"], y, labels[1], self._losses, n,
+                 net.classes),
+            over("dense", "dense_backward_weights", dense_w.size, a["pool"], a["ddense"], dense_dw,
+                 *dense),
+            per("conv", "conv_backward_bias", net.classes, 256, a["ddense"], dense_db, n,
+                net.classes, 1),
+            over("dense", "dense_backward_input", n * net.features, a["ddense"], dense_w,
+                 a["dpool"], *dense),
+            over("elementwise", "sigmoid_backward", pool_z.size, a["pool"], a["dpool"], pool_dz,
+                 pool_z.size),
+            per("pool", "pool_backward_weights", pool_w.size, 256, a["conv"], pool_dz, pool_dw,
+                *pool),
+            per("conv", "conv_backward_bias", net.filters, 256, pool_dz, pool_db, n, net.filters,
+                math.prod(net.pool_shape[1:])),
+            over("pool", "pool_backward_input", conv_z.size, pool_dz, pool_w, a["dconv"], *pool),
+            over("elementwise", "sigmoid_backward", conv_z.size, a["conv"], a["dconv"], conv_dz,
+                 conv_z.size),
+            per("conv", "conv_backward_weights", conv_w.size, 256, a["x"], conv_dz, conv_dw, *conv),
+            per("conv", "conv_backward_bias", net.filters, 256, conv_dz, conv_db, n, net.filters,
+                math.prod(net.conv_shape[1:])),
+            self._update(),
+        ]  # fmt: skip
+        return [[call] for call in calls]
+
+    def _fused(self) -> list[list[Call]]:
+        """Sums before the sigmoids are never written; gradients of a layer share a stage."""
+        n, net, a = self.batch, self._of.network, self._arrays()
+        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = self._views(self._flat)
+        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = self._views(self._grads)
+        y = self._batch_of_labels()
+        conv = n, *net.image_shape, net.filters, net.kernel, 1
+        pool = n, *net.conv_shape, net.pool, net.pool
+        dense = n, net.features, net.classes
+        over, per = self._over, self._per
+        return [
+            [self._take(a["x"], y)],
+            [over("fused", "conv_sigmoid", a["conv"].size, a["x"], conv_w, conv_b, a["conv"],
+                  *conv)],
+            [over("fused", "pool_sigmoid", a["pool"].size, a["conv"], pool_w, pool_b, a["pool"],
+                  *pool)],
+            [per("fused", "dense_loss", n, 320, a["pool"], dense_w, dense_b, y, a["ddense"],
+                 self._losses, *dense[1:])],
+            [over("fused", "dense_backward_sigmoid", n * net.features, a["ddense"], dense_w,
+                  a["pool"], a["dpool"], *dense),
+             over("dense", "dense_backward_weights", dense_w.size, a["pool"], a["ddense"],
+                  dense_dw, *dense),
+             per("conv", "conv_backward_bias", net.classes, 256, a["ddense"], dense_db, n,
+                 net.classes, 1)],
+            [over("fused", "pool_backward_sigmoid", a["conv"].size, a["dpool"], pool_w, a["conv"],
+                  a["dconv"], *pool),
+             per("pool", "pool_backward_weights", pool_w.size, 256, a["conv"], a["dpool"], pool_dw,
+                 *pool),
+             per("conv", "conv_backward_bias", net.filters, 256, a["dpool"], pool_db, n,
+                 net.filters, math.prod(net.pool_shape[1:]))],
+            [per("conv", "conv_backward_weights", conv_w.size, 256, a["x"], a["dconv"], conv_dw,
+                 *conv),
+             per("conv", "conv_backward_bias", net.filters, 256, a["dconv"], conv_db, n,
+                 net.filters, math.prod(net.conv_shape[1:]))],
+            [self._update()],
+        ]  # fmt: skip
+
+    def _batch_of_labels(self):
+        return self._xp.empty(self.batch, np.int32)
+
+    def _take(self, x, y) -> Call:
+        given = self._images, self._labels, self._order, self._position, x, y
+        return self._over("fused", "take_batch", x.size, *given, self.batch, x.size // self.batch)
+
+    def _update(self) -> Call:
+        scale = self.rate / self.batch
+        size, flat = self._flat.size, self._flat
+        given = flat, self._grads, scale, size, self._position, self.batch
+        return self._over("fused", "update", size, *given)
+
+    @staticmethod
+    def _over(source: str, kernel: str, size: int, *arguments) -> Call:
+        return cuda.load(source).prepare(kernel, (-(-size // 256),), (256,), *arguments)
+
+    @staticmethod
+    def _per(source: str, kernel: str, blocks: int, threads: int, *arguments) -> Call:
+        return cuda.load(source).prepare(kernel, (blocks,), (threads,), *arguments)

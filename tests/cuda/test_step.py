@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from cnnlab import cuda
+from cnnlab.cuda.step import Step
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network, loss_and_gradients
+
+NET = Network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
+N = 11
+
+
+def digits(seed=0):
+    rng = np.random.default_rng(seed)
+    images = rng.uniform(0, 1, (N, *NET.image_shape)).astype(np.float32)
+    return images, rng.integers(0, NET.classes, N)
+
+
+def trained(order, batch, rate, steps):
+    """The same steps by the reference."""
+    images, labels = digits()
+    params = NET.parameters(seed=1, dtype=np.float64)
+    grads = params.copy()
+    for i in range(steps):
+        chosen = order[i * batch : (i + 1) * batch]
+        x = images[chosen].astype(np.float64)
+        loss = loss_and_gradients(KERNELS["reference"], params, x, labels[chosen], grads)
+        params.flat -= rate / batch * grads.flat
+    return params.flat, loss / batch
+
+
+@pytest.mark.parametrize("fused, launches", [(False, 19), (True, 13)])
+@pytest.mark.parametrize("replayed", [False, True])
+def test_steps_are_those_of_the_reference(fused, launches, replayed):
+    step = Step(NET.parameters(seed=1), *digits(), batch=3, rate=0.5, fused=fused)
+    assert step.n_launches == launches and step.steps_an_epoch == 3
+    order = np.random.default_rng(2).permutation(N)
+    step.start(order)
+    run = cuda.graph(step.stages) if replayed else step
+    for _ in range(3):
+        run()
+    flat, loss = trained(order, 3, 0.5, 3)
+    assert np.allclose(step.parameters().flat, flat, rtol=0, atol=2e-6)
+    assert step.loss() == pytest.approx(loss, rel=1e-5)
+    step.start(range(N))  # a new epoch begins at the first image of its order
+    run()
+    assert step.loss() != pytest.approx(loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_step_has_no_faults_and_its_stages_no_conflicts(fused):
+    """What is launched at the same time must not touch what another of the stage writes."""
+    calls, prepare = {}, cuda.Kernels.prepare
+
+    def noted(self, name, grid, block, *arguments, shared=0):
+        call = prepare(self, name, grid, block, *arguments, shared=shared)
+        calls[call] = [
+            (value, parameter.const)
+            for value, parameter in zip(arguments, self.parameters[name], strict=True)
+            if parameter.array
+        ]
+        return call
+
+    with pytest.MonkeyPatch.context() as patch, cuda.traced() as traces:
+        patch.setattr(cuda.Kernels, "prepare", noted)
+        step = Step(NET.parameters(seed=1), *digits(), batch=2, fused=fused)
+        step()
+    assert len(traces) == step.n_launches
+    assert [fault for trace in traces for fault in trace.faults()] == []
+    for stage in step.stages:
+        for call in stage:
+            for written in (value for value, const in calls[call] if not const):
+                others = [value for c in stage if c is not call for value, _ in calls[c]]
+                assert not any(np.shares_memory(written, other) for other in others)
+
+
+def test_the_parameters_given_are_not_changed():
+    params = NET.parameters(seed=1)
+    before = params.flat.copy()
+    step = Step(params, *digits(), batch=2)
+    step()
+    assert np.array_equal(params.flat, before)
+    assert not np.array_equal(step.parameters().flat, before)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="batch: expected 1 to 11 images, got 12"):
+        Step(NET.parameters(seed=1), *digits(), batch=12)
+    step = Step(NET.parameters(seed=1), *digits(), batch=2)
+    with pytest.raises(ValueError, match="order: expected a permutation of 11 numbers"):
+        step.start([0] * N)

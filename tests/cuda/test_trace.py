@@ -1,0 +1,235 @@
+"""The trace: counts against hand counts, and planted faults, each found and named."""
+
+import re
+
+import numpy as np
+import pytest
+
+from cnnlab import check, cuda
+from cnnlab.cases import CASES, draw
+from cnnlab.cuda import SOURCES
+from cnnlab.cuda.emulator.traced import Traced
+from cnnlab.cuda.ladder import LADDER
+from cnnlab.kernels import CONTRACT, device
+
+
+def kernel(body: str, parameters: str = "const float* a, float* out, int n") -> str:
+    return f'extern "C" __global__ void k({parameters})\n{{\n{body}\n}}\n'
+
+
+def trace(source: str, *arguments, grid=(1,), block=(32,), shared=0, name="k"):
+    kernels = Traced(source)
+    kernels.launch(name, grid, block, *arguments, shared=shared)
+    return kernels.trace
+
+
+def floats(n: int) -> np.ndarray:
+    return np.arange(n, dtype=np.float32)
+
+
+# --- counted by hand ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "index, sectors",
+    [
+        ("i", 4),  # 32 neighbours of 4 bytes are 128 bytes
+        ("i + 1", 5),  # the same, but across a border
+        ("2 * i", 8),
+        ("8 * i", 32),  # every thread has a sector for itself
+        ("0", 1),
+        ("31 - i", 4),  # the order within a warp does not matter
+        ("i / 8", 1),
+    ],
+)
+def test_sectors_of_a_warp(index, sectors):
+    found = trace(kernel(f"int i = threadIdx.x; out[i] = a[{index}];"), floats(256), floats(32), 0)
+    assert found.sectors("a").tolist() == [sectors]
+    assert found.sectors("out", write=True).tolist() == [4]
+    assert found.traffic()["a"] == {
+        "reads": 32, "writes": 0, "bytes": 128, "requests": 1, "sectors": sectors,
+        "moved": 32 * sectors,
+    }  # fmt: skip
+    assert found.moved() == 32 * (sectors + 4)
+    assert found.intensity(64) == 64 / found.moved()
+
+
+@pytest.mark.parametrize(
+    "index, turns",
+    [("i", 1), ("2 * i", 2), ("32 * i", 32), ("33 * i", 1), ("0", 1), ("i % 2 * 32", 2)],
+)
+def test_bank_conflicts_of_a_warp(index, turns):
+    body = f"""extern __shared__ float tile[];
+    for (int i = threadIdx.x; i < 1056; i += 32) tile[i] = a[i % n];
+    __syncthreads();
+    int i = threadIdx.x;
+    out[i] = tile[{index}];"""
+    found = trace(kernel(body), floats(32), floats(32), 32, shared=4 * 1056)
+    assert found.conflicts("tile", write=False).tolist() == [turns]
+    assert set(found.conflicts("tile", write=True)) == {1}
+    assert not found.faults()
+
+
+def test_requests_of_several_warps_blocks_and_turns():
+    body = "for (int i = threadIdx.x; i < n; i += blockDim.x) out[blockIdx.x * n + i] = a[i];"
+    found = trace(kernel(body), floats(100), floats(300), 100, grid=(3,), block=(64,))
+    sizes = sorted(len(rows) for rows in found.requests("a"))
+    assert sizes == [4] * 3 + [32] * 9  # 100 elements: 64 in two warps, then 32 and 4
+    rows = found.requests("a")[0]
+    assert len(set(found.block[rows])) == 1 and np.ptp(found.thread[rows]) < 32
+    with pytest.raises(ValueError, match="name: expected one of a, out, got 'b'"):
+        found.sectors("b")
+
+
+def test_the_convolutions_traffic():
+    """One image of 1 x 12 x 12, two filters of 3 x 3: 10 x 10 results each."""
+    arrays = [floats(n) for n in (144, 18, 2, 200)]
+    source = (SOURCES / "conv.cu").read_text()
+    found = trace(source, *arrays, 1, 1, 12, 12, 2, 3, 1, block=(256,), name="conv_forward")
+    traffic = found.traffic()
+    assert [traffic[name]["reads"] for name in "xwb"] == [200 * 9, 200 * 9, 200]
+    assert traffic["z"]["writes"] == 200 and traffic["z"]["reads"] == 0
+    assert (found.bytes == 4).all() and found.block_size == (256, 1, 1)
+    assert all("[" in source.splitlines()[line - 1] for line in set(found.line))
+
+
+def test_lines_are_those_of_the_source():
+    found = trace(
+        kernel("out[threadIdx.x] =\n1;\n\n\nout[threadIdx.x] += a[0];"), *[floats(32)] * 2, 0
+    )
+    assert set(found.line[found.array == 1]) == {3, 7} and set(found.line[found.array == 0]) == {7}
+
+
+def test_the_report_in_words():
+    text = str(trace(kernel("out[threadIdx.x] = a[threadIdx.x];"), floats(32), floats(32), 0))
+    assert text.splitlines()[0] == "k: 64 accesses"
+    assert text.splitlines()[2].split() == ["a", "32", "0", "1", "4.00", "–"]
+    assert text.splitlines()[-1] == "no faults"
+
+
+# --- planted faults -----------------------------------------------------------------------------
+
+SUMS = """    __shared__ float sums[64];
+    sums[threadIdx.x] = a[threadIdx.x];
+    for (int half = 32; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) out[0] = sums[0];"""
+STAGES = """    __shared__ float row[32];
+    for (int first = 0; first < n; first += 32) {
+        row[threadIdx.x] = a[first + threadIdx.x];
+        __syncthreads();
+        out[first + threadIdx.x] = row[31 - threadIdx.x];
+        __syncthreads();
+    }"""
+WARP = """    __shared__ float row[32];
+    row[threadIdx.x] = a[threadIdx.x];
+    __syncwarp();
+    out[threadIdx.x] = row[31 - threadIdx.x];"""
+TRANSPOSED = """    int x = threadIdx.x, y = threadIdx.y;
+    if (x < n && y < n) out[y * n + x] = a[x * n + y];"""
+ADDS = "    atomicAdd(&out[threadIdx.x % 4], a[threadIdx.x]);"
+GOOD = {
+    "sums": (SUMS, (64, 64, 0), {"block": (64,)}),
+    "stages": (STAGES, (64, 64, 64), {}),
+    "warp": (WARP, (32, 32, 0), {}),
+    "transposed": (TRANSPOSED, (9, 9, 3), {"block": (4, 4)}),
+    "adds": (ADDS, (64, 4, 0), {"grid": (2,)}),
+}
+PLANTED = [
+    # what is planted, in which, replaced text, new text, kind, words of the message
+    ("missing barrier", "sums", "        __syncthreads();\n", "", "race",
+     "thread 32 of block 0 writes it in line 4 with no barrier between"),
+    ("missing second barrier", "stages", "31 - threadIdx.x];\n        __syncthreads();",
+     "31 - threadIdx.x];", "race", r"line 5, and .* line 7 with no barrier between: row\["),
+    ("missing __syncwarp", "warp", "    __syncwarp();\n", "", "race", r"row\["),
+    ("off by one", "sums", "threadIdx.x + half", "threadIdx.x + half + 1", "out of bounds",
+     r"thread 31 of block 0 reads sums\[64\], 1 after its last element \(1 such\)"),
+    ("a tree one level too tall", "sums", "half = 32", "half = 64", "out of bounds",
+     r"reads sums\[64\]"),
+    ("dropped guard", "transposed", "if (x < n && y < n) ", "", "out of bounds",
+     r"thread \(3, 2, 0\) of block 0 writes out\[9\], 1 after its last"),
+    ("guard with <=", "transposed", "x < n && y < n", "x <= n && y < n", "out of bounds",
+     r"out\[9\]|a\[9\]"),
+    ("swapped indices", "transposed", "out[y * n + x]", "out[x + x * n]", "race",
+     r"writes it in line 4, and thread \(0, 1, 0\) of block 0 writes it"),
+    ("wrong stride", "transposed", "out[y * n + x]", "out[y * 4 + x]", "out of bounds", "out"),
+    ("before the first", "warp", "row[31 - threadIdx.x]", "row[30 - (int)threadIdx.x]",
+     "out of bounds", r"thread 31 of block 0 reads row\[-1\], 1 before its first element"),
+    ("read before write", "warp", "row[threadIdx.x] = a", "if (threadIdx.x) row[threadIdx.x] = a",
+     "uninitialised read", r"thread 31 of block 0 reads row\[0\], which nobody has written"),
+    ("an output that is not set first", "adds", "    atomicAdd", "    if (n == 0) atomicAdd",
+     "uninitialised read", r"changes|reads out\[0\], which nobody"),
+    ("not atomic", "adds", ADDS, "    out[threadIdx.x % 4] += a[threadIdx.x];", "race",
+     r"block 0 .* block 1 .* no barrier between: out\["),
+    ("a result beyond the last", "adds", ADDS, ADDS + "\n    if (n) out[5] = 0;", "out of bounds",
+     r"writes out\[5\], 2 after"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_kernels_have_no_faults(name):
+    body, (n_in, n_out, n), options = GOOD[name]
+    assert trace(kernel(body), floats(n_in), floats(n_out), n, **options).faults() == []
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=[plant[0] for plant in PLANTED])
+def test_planted_faults_are_found_and_named(plant):
+    what, name, old, new, kind, words = plant
+    body, (n_in, n_out, n), options = GOOD[name]
+    assert body.count(old) == 1
+    out = floats(n_out)
+    if what == "an output that is not set first":
+        out[:] = np.nan
+    if what == "a result beyond the last":
+        n = 1
+    found = trace(kernel(body.replace(old, new)), floats(n_in), out, n, **options).faults()
+    assert kind in {fault.kind for fault in found}, found
+    named = [str(fault) for fault in found if fault.kind == kind]
+    assert any(re.search(words, text) for text in named), named
+
+
+def test_far_out_of_bounds_stops_the_kernel_and_is_named():
+    kernels, out = Traced(kernel("    out[threadIdx.x + n] = 1;")), floats(32)
+    with pytest.raises(RuntimeError, match=r"k: out of bounds, line 3: thread 0 .* no array"):
+        kernels.launch("k", (1,), (32,), floats(4), out, 10**8)
+    assert np.array_equal(out, floats(32))
+    kernels.launch("k", (1,), (32,), floats(4), out, 0)  # and the next launch is well
+    assert (out == 1).all()
+
+
+def test_a_barrier_in_a_branch_is_named_when_traced_too():
+    body = "    if (threadIdx.x < 7)\n        __syncthreads();"
+    with pytest.raises(RuntimeError, match=r"k: block \(0, 0, 0\): thread .* barrier in line 4"):
+        trace(kernel(body), floats(1), floats(1), 0)
+
+
+def test_more_accesses_than_fit_are_refused(monkeypatch):
+    monkeypatch.setattr("cnnlab.cuda.emulator.traced.MOST", 1000)
+    with pytest.raises(RuntimeError, match="more than 1,000 accesses to trace"):
+        trace(kernel("    for (int i = 0; i < n; i++) out[0] = a[0];"), floats(1), floats(1), 10**9)
+
+
+def test_results_are_the_same_when_traced():
+    a, out = floats(64), floats(1)
+    trace(kernel(SUMS), a, out, 0, block=(64,))
+    assert out[0] == a.sum()
+
+
+# --- the course's own kernels -------------------------------------------------------------------
+
+FUNCTIONS = [(operation, operation, getattr(device, operation)) for operation in CONTRACT]
+FUNCTIONS += [(o, f"{o}: {n}", f) for o, ways in LADDER.items() for n, f in ways.items()]
+
+
+@pytest.mark.parametrize("operation, name, function", FUNCTIONS, ids=[f[1] for f in FUNCTIONS])
+def test_the_courses_kernels_are_right_and_have_no_faults(operation, name, function):
+    assert check.kernel(operation, function)
+    for case in CASES[:4]:
+        arrays = list(draw(operation, case).values())
+        if operation != "cross_entropy":
+            arrays[-1][...] = np.nan
+        with cuda.traced() as traces:
+            function(*arrays)
+        assert traces and [fault for t in traces for fault in t.faults()] == []
