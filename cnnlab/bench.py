@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab import machine, measure, pool
+from cnnlab import cuda, machine, measure, pool
 from cnnlab.kernels import CONTRACT, KERNELS, Strategy
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network, Parameters, loss_and_gradients
 from cnnlab.training import RATE, sgd_step
 
 EPOCH = 60_000  # images
+MEASUREMENTS = Path(__file__).resolve().parents[1] / "data" / "measurements"
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
@@ -23,6 +24,8 @@ class Contestant:
 
     A strategy that is not parallel runs on one thread, whatever `n_threads` says.
     """
+
+    n_steps = 1  # in a call of `step`
 
     def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
         self.strategy, self.batch = strategy, batch
@@ -70,7 +73,12 @@ class Contestant:
 
 def contestants(names: Sequence[str], data, batch: int, n_threads: int, against: str | None):
     """The strategies of these names, and PyTorch if asked for, as one dictionary."""
-    found = {name: Contestant(KERNELS[name], data, batch, n_threads) for name in names}
+    others = [name for name in names if name != "device"]
+    found = {name: Contestant(KERNELS[name], data, batch, n_threads) for name in others}
+    if "device" in names:
+        from cnnlab.cuda import contestant
+
+        found |= contestant.contestants(data, batch)
     if against == "torch":
         from cnnlab.torch_peer import TorchContestant
 
@@ -86,9 +94,9 @@ def epochs(found: dict[str, Contestant], batch: int, repeats: int) -> dict[str, 
         repeats=repeats,
         min_time=0.1,
     )
-    scale = EPOCH / batch
+    scale = {name: EPOCH / batch / one.n_steps for name, one in found.items()}
     return {
-        name: measure.Timing(name, tuple(scale * s for s in timing.samples))
+        name: measure.Timing(name, tuple(scale[name] * s for s in timing.samples))
         for name, timing in timings.items()
     }
 
@@ -139,6 +147,8 @@ def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
     getattr(strategy, operation)(*arrays, **options)
     measure.same(arrays[-1], exact[-1], name=f"{operation} of {name}")
     kernel = strategy.kernel(operation)
+    if name == "device":  # on a GPU, without the way there and back
+        arrays = [cuda.array_module().asarray(a) for a in arrays]
     return lambda: kernel(*arrays, *options.values())
 
 
@@ -195,7 +205,7 @@ def run(
                     for operation, of in by_layer.items()
                     if name in of
                 },
-                "machine": machine.describe()["cpu"],
+                "machine": cuda.where() if name.startswith("device") else machine.describe()["cpu"],
             }
         )
     return {
@@ -216,8 +226,11 @@ def record(report: dict, folder: Path) -> Path:
     from cnnlab import plots
 
     folder.mkdir(parents=True, exist_ok=True)
-    cpu = re.sub(r"\W+", "-", str(report["machine"]["cpu"]).lower()).strip("-")
-    file = folder / f"bench-{cpu}.json"
+    hardware = str(report["machine"]["cpu"])
+    if cuda.gpu()[0]:
+        hardware += f" {cuda.where()}"
+    hardware = re.sub(r"\W+", "-", hardware.lower()).strip("-")
+    file = folder / f"bench-{hardware}.json"
     file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     rows = report["results"]
     timings = {r["kernels"]: measure.Timing(r["kernels"], tuple(r["samples"])) for r in rows}
@@ -227,6 +240,12 @@ def record(report: dict, folder: Path) -> Path:
     axes.figure.savefig(folder / "speedup.png", dpi=150)
     plt.close(axes.figure)
     return file
+
+
+def recorded(folder: Path = MEASUREMENTS) -> list[dict]:
+    """All rows of `results` that `record` has kept in a folder; none where there is no folder."""
+    files = sorted(folder.glob("bench-*.json"))
+    return [row for file in files for row in json.loads(file.read_text("utf-8"))["results"]]
 
 
 def table(report: dict) -> str:

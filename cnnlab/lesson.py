@@ -97,10 +97,12 @@ def setup_source(address: str | None, extras: list[str]) -> str:
 def kernel_source(name: str) -> str:
     """Return the text of a function, such as `loops.conv_forward`, as it stands in cnnlab/kernels.
 
-    `ranks.schedules.ring` is one in cnnlab/ranks. Raises ValueError if there is no such module or
-    function.
+    `ranks.schedules.ring` is one in cnnlab/ranks; `conv.cu.conv_forward` is CUDA C with the cell
+    magic that compiles it. Raises ValueError if there is no such module or function.
     """
     *module, function = name.split(".")
+    if module[1:] == ["cu"]:
+        return cuda_source(module[0], function)
     folder = ROOT / "cnnlab" if len(module) > 1 else ROOT / "cnnlab" / "kernels"
     path = folder.joinpath(*module).with_suffix(".py")
     if path.is_file():
@@ -110,6 +112,18 @@ def kernel_source(name: str) -> str:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     raise ValueError(f"kernel: expected module.function below cnnlab/kernels, got {name!r}")
+
+
+def cuda_source(file: str, kernel: str) -> str:
+    """Return a cell that compiles a kernel of cnnlab/cuda, with its comment and what it calls."""
+    path = (ROOT / "cnnlab" / "cuda" / file).with_suffix(".cu")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    pattern = rf'^(?://[^\n]*\n)*extern "C" __global__ void {re.escape(kernel)}\(.*?^}}'
+    if found := re.search(pattern, text, re.MULTILINE | re.DOTALL):
+        helpers = re.findall(r"^(__device__ \w+ (\w+)\(.*\n)", text, re.MULTILINE)
+        used = [line for line, helper in helpers if f"{helper}(" in found[0]]
+        return f"%%cuda {kernel}\n{''.join(used)}{found[0]}"
+    raise ValueError(f"kernel: expected a kernel of cnnlab/cuda, got {file}.cu.{kernel}")
 
 
 def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, to_rgba
 
 from cnnlab.measure import Timing
 from cnnlab.plots import COLORS, ERRORS, GREY, INK, LAYERS, OTHERS, _labels, _measured, figure
@@ -160,3 +161,94 @@ def times_by_size(
     ax.figure.canvas.draw()  # limits are final now
     _labels(ax, labels)
     return ax
+
+
+@figure
+def launch_grid(owners: np.ndarray, *, labels: np.ndarray | None = None) -> Axes:
+    """Draw a grid of elements (rows, columns), coloured by the block that owns each.
+
+    `owners` has the number of the block, negative where nobody does; `labels` what to write there.
+    """
+    rows, columns = owners.shape
+    _, ax = plt.subplots(figsize=(min(9, 0.6 + 0.42 * columns), 0.8 + 0.42 * rows))
+    shade = np.where(owners < 0, np.nan, owners % len(LAYERS))
+    ax.imshow(shade, cmap=ListedColormap(LAYERS), vmin=-0.5, vmax=len(LAYERS) - 0.5, alpha=0.55)
+    labels = owners if labels is None else labels
+    for (row, column), label in np.ndenumerate(labels):
+        if owners[row, column] >= 0:
+            ax.text(column, row, label, ha="center", va="center", fontsize=8, color=INK)
+    ax.set(xticks=range(columns), yticks=range(rows), xlabel="column", ylabel="row")
+    ax.grid(visible=False)
+    return ax
+
+
+@figure
+def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
+    """Draw the first requests of a warp for an array, a panel for each trace: which places, who.
+
+    A row is one access in the source by 32 threads together, dark for the first thread and light
+    for the last. A box is a sector of 32 bytes, grey where the request moves it. Only sectors that
+    some request touches are drawn; the numbers below are the first places of those.
+    """
+    _, axes = plt.subplots(
+        len(traces),
+        1,
+        figsize=(9, 0.5 + (0.75 + 0.3 * requests) * len(traces)),
+        squeeze=False,
+    )
+    for ax, (name, trace) in zip(axes[:, 0], traces.items(), strict=True):
+        per = 32 // next(a.item for a in trace.arrays if a.name == array)
+        rows = [trace.index[r] for r in trace.requests(array)[:requests]]
+        sectors = np.unique(np.concatenate(rows) // per)
+        for row, places in enumerate(rows):
+            slots = np.searchsorted(sectors, places // per)
+            for slot in range(len(sectors)):
+                moved = slot in slots
+                color = to_rgba(GREY, 0.3) if moved else "none"
+                look = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4}
+                ax.add_patch(plt.Rectangle((slot, row - 0.4), 1, 0.8, **look))
+            shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(places)))
+            within = (places % per + 0.5) / per
+            ax.scatter(slots + within, np.full(len(places), row), c=shades, s=10, marker="s")
+        ax.set(ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)), ylabel="request")
+        ax.set_xticks(range(len(sectors)), sectors * per, fontsize=7)
+        ax.tick_params(axis="x", labelbottom=True, length=0)
+        ax.grid(visible=False)
+        mean = np.mean([len(np.unique(places // per)) for places in rows])
+        ax.set_title(
+            f"{name}: {mean:.3g} {'sector' if mean == 1 else 'sectors'} a request", fontsize=10
+        )
+    widest = max(ax.dataLim.x1 for ax in axes[:, 0])
+    for ax in axes[:, 0]:
+        ax.set_xlim(0, np.ceil(widest))
+    axes[-1, 0].set_xlabel(f"place in {array} at which a sector begins")
+    return axes[:, 0]
+
+
+@figure
+def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
+    """Draw a block's accesses to a shared array, from barrier to barrier, a panel for each trace.
+
+    A dot is one place that was read, a ring one that was written, between two barriers.
+    """
+    shape = 1, len(traces)
+    steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())
+    size = (9, 1.2 + 0.28 * steps)
+    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True)
+    for ax, (name, trace) in zip(axes[0], traces.items(), strict=True):
+        number = next(i for i, a in enumerate(trace.arrays) if a.name == array)
+        mine = (trace.array == number) & (trace.block == block)
+        for write, look in (
+            (False, {"color": COLORS["vector"], "s": 8, "label": "read"}),
+            (
+                True,
+                {"facecolors": "none", "edgecolors": COLORS["device"], "s": 26, "label": "written"},
+            ),
+        ):
+            rows = mine & ((trace.flags & 1 > 0) == write)
+            ax.scatter(trace.index[rows], trace.barriers[rows], linewidth=0.8, **look)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlabel=f"place in {array}", yticks=range(steps), ylim=(steps - 0.5, -0.5))
+    axes[0, 0].set_ylabel("barriers passed")
+    axes[0, -1].legend(loc="lower right", fontsize=8)
+    return axes[0]

@@ -241,6 +241,19 @@ def test_a_kernel_cell_shows_the_kernel_as_it_stands_in_the_package():
     assert f"\n{source}\n\n\n" in text
 
 
+def test_a_cuda_cell_compiles_the_kernel_with_its_comment_and_what_it_calls():
+    text = (lesson.ROOT / "cnnlab" / "cuda" / "fused.cu").read_text(encoding="utf-8")
+    source = lesson.kernel_source("fused.cu.pool_sigmoid")
+    first, helper, rest = source.split("\n", 2)
+    assert first == "%%cuda pool_sigmoid" and helper.startswith("__device__ float sigmoid_of(")
+    assert rest.startswith("// Pooling and sigmoid") and rest.endswith("\n}")
+    assert f"\n\n{rest}\n\n" in text and rest.count("__global__") == 1
+    assert "__device__" not in lesson.kernel_source("fused.cu.update")
+    for name in ("fused.cu.pool", "nowhere.cu.update"):
+        with pytest.raises(ValueError, match=f"expected a kernel of cnnlab/cuda, got {name}"):
+            lesson.kernel_source(name)
+
+
 @pytest.mark.parametrize("name", ["loops.nothing", "nowhere.conv_forward", "loops"])
 def test_a_kernel_that_does_not_exist_is_named(name):
     nb = toy("...")

@@ -115,6 +115,26 @@ def test_a_wrong_contestant_is_not_timed(monkeypatch):
         bench.epochs(found, 16, 1)
 
 
+def test_the_device_trains_in_three_ways_that_are_checked(monkeypatch):
+    found = bench.contestants(["device"], load("digits", 20), 8, 1, None)
+    assert list(found) == ["device", "device, fused", "device, graph"]
+    for one in found.values():
+        one.check()
+        for _ in range(3):  # 20 images are two batches: then the set begins anew
+            one.step()
+    one._step._labels[...] += 1  # what the device has is not what is expected
+    with pytest.raises(AssertionError, match="gradients on the device"):
+        one.check()
+
+
+def test_recorded_rows_are_those_of_all_files(tmp_path):
+    assert bench.recorded(tmp_path / "nowhere") == []
+    for number in (1, 2):
+        content = {"results": [{"kernels": "loops", "number": number}]}
+        (tmp_path / f"bench-{number}.json").write_text(json.dumps(content))
+    assert [row["number"] for row in bench.recorded(tmp_path)] == [1, 2]
+
+
 def test_batches_go_round_through_all_images():
     one = bench.contestants(["loops"], load("digits", 50), 20, 1, None)["loops"]
     first, second, third = one.next_batch(), one.next_batch(), one.next_batch()

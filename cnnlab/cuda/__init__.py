@@ -29,6 +29,11 @@ def gpu() -> tuple[bool, str]:
     return True, f"GPU: {name}"
 
 
+def where() -> str:
+    """The device in a few words, for the title of a measurement."""
+    return gpu()[1] if gpu()[0] else "the emulator, on one core"
+
+
 class Kernels(Launcher):
     """The kernels of one CUDA C source, launched on the device that is there."""
 
@@ -133,10 +138,15 @@ def wait() -> None:
 def load_ipython_extension(ipython) -> None:
     """`%load_ext cnnlab.cuda`: `%%cuda mine` compiles the CUDA C of its cell to kernels `mine`."""
 
+    from IPython.core.error import UsageError  # shown as one line, without a traceback
+
     def cuda(line: str, cell: str) -> None:
         name = line.strip()
         if not name.isidentifier():
-            raise ValueError(f"%%cuda: expected a name, such as in %%cuda mine, got {name!r}")
-        ipython.user_ns[name] = Kernels(cell)
+            raise UsageError(f"%%cuda: expected a name, such as in %%cuda mine, got {name!r}")
+        try:
+            ipython.user_ns[name] = Kernels("\n" + cell)  # so that lines count as in the cell
+        except (RuntimeError, ValueError) as error:
+            raise UsageError(f"%%cuda {name}: {error}") from error
 
     ipython.register_magic_function(cuda, "cell")

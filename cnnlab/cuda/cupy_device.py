@@ -49,8 +49,9 @@ def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None
     The calls of a stage are captured on streams of their own, which meet at its end.
     """
     run(stages)  # compiles and loads what is not yet there; none of that may happen in a capture
-    main = cupy.cuda.Stream(non_blocking=True)
-    others = [cupy.cuda.Stream(non_blocking=True) for _ in range(max(map(len, stages)) - 1)]
+    # Not `non_blocking`: replays wait for what came before them on the default stream.
+    main = cupy.cuda.Stream()
+    others = [cupy.cuda.Stream() for _ in range(max(map(len, stages)) - 1)]
     with main:
         main.begin_capture()
         try:

@@ -64,10 +64,23 @@ class Step:
         """The mean loss of the latest batch."""
         return float(self._losses.sum()) / self.batch
 
+    def graph(self) -> Call:
+        """One call that makes every launch of a step: on a GPU, a CUDA graph."""
+        kept = self._flat.copy(), self._position.copy()
+        replay = cuda.graph(self.stages)
+        self._flat[...], self._position[...] = kept  # capturing may have made a step
+        return replay
+
     def parameters(self) -> Parameters:
         """The parameters as they are now, brought back from the device."""
+        return self._back(self._flat)
+
+    def gradients(self) -> Parameters:
+        """The gradients of the latest batch, summed over its images."""
+        return self._back(self._grads)
+
+    def _back(self, flat) -> Parameters:
         params = self._of.copy()
-        flat = self._flat
         params.flat[:] = flat if isinstance(flat, np.ndarray) else flat.get()
         return params
 

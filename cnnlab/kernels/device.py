@@ -85,7 +85,7 @@ def sigmoid_backward(y, dy, dz):
 
 def cross_entropy(y, labels, dz):
     """A thread for each image: y (N,O), labels (N) → dz (N,O); returns the loss of all."""
-    losses = np.empty(len(y), np.float32)
+    losses = np.empty(len(y), np.float32)  # comes back with the launch, where there is a GPU
     arguments = y, labels.astype(np.int32), dz, losses
     load("elementwise").over("cross_entropy", len(y), *arguments, *y.shape)
     return float(losses.sum(dtype=np.float64))

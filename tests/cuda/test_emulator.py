@@ -215,6 +215,7 @@ def test_nvidias_compiler_accepts_every_source(file, architecture):
 
 
 def test_the_cell_magic_compiles_a_cell():
+    from IPython.core.error import UsageError
     from IPython.testing.globalipapp import start_ipython
 
     shell = start_ipython()
@@ -223,5 +224,7 @@ def test_the_cell_magic_compiles_a_cell():
     out = np.full(6, -1, np.int32)
     shell.user_ns["mine"].launch("where", (2,), (3,), out, out.size)
     assert out.tolist() == [0, 100, 200, 300, 400, 500]
-    with pytest.raises(ValueError, match="%%cuda: expected a name"):
+    with pytest.raises(UsageError, match="%%cuda: expected a name"):
         shell.run_cell_magic("cuda", "", GRID)
+    with pytest.raises(UsageError, match=r"(?s)%%cuda mine: .*kernel.cu:3.*'b' was not declared"):
+        shell.run_cell_magic("cuda", "mine", "__global__ void k(int* a)\n{ a[0] = b; }")

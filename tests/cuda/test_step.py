@@ -36,7 +36,7 @@ def test_steps_are_those_of_the_reference(fused, launches, replayed):
     assert step.n_launches == launches and step.steps_an_epoch == 3
     order = np.random.default_rng(2).permutation(N)
     step.start(order)
-    run = cuda.graph(step.stages) if replayed else step
+    run = step.graph() if replayed else step
     for _ in range(3):
         run()
     flat, loss = trained(order, 3, 0.5, 3)

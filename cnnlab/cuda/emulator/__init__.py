@@ -17,6 +17,7 @@ from cnnlab import cache
 from cnnlab.cuda.launcher import Launcher
 
 HERE = Path(__file__).parent
+HEADERS = "switch.h", "device.h"
 DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w\s]+?)\s+(\w+)\s*\[\s*\]\s*;")
 SHARED = re.compile(r"__shared__\s+((?:\w+\s+)*\w+)\s+([^;]+);")
 DECLARATOR = re.compile(r"\s*(\w+)\s*((?:\[[^]]*\]\s*)*)")
@@ -71,7 +72,7 @@ def translate(source: str, kernels: list[str]) -> str:
     body = DYNAMIC.sub(r'\1* \2 = emulator::shared<\1>("\2");', source)
     body = SHARED.sub(shared_arrays, body)
     runs = "".join(RUN.format(name=name) for name in kernels)
-    header = (HERE / "device.h").read_text(encoding="utf-8")
+    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in HEADERS)
     return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
 
 
