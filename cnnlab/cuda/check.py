@@ -42,4 +42,4 @@ def prove(operation: str, function: Callable, **options) -> None:
     verdict = kernel(operation, function, **options)
     if not verdict:
         raise AssertionError(str(verdict))
-    print(verdict, "and has no fault in any access", sep=", ")
+    print(verdict, "and no access is at fault", sep=", ")
