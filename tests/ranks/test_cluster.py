@@ -95,19 +95,27 @@ def test_an_exception_in_the_block_passes_and_nothing_is_left():
         1 / 0  # noqa: B018
 
 
-def test_ranks_end_when_the_notebook_is_killed():
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_ranks_end_when_the_notebook_is_killed_or_interrupted(how):
     program = """
-import time
 from cnnlab.ranks.cluster import cluster
+def sleep():
+    import time
+    time.sleep(600)
 with cluster(2) as ranks:
     print(ranks._name, flush=True)
-    time.sleep(600)
+    ranks.run(sleep, timeout=600)
 """
-    notebook = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    name = notebook.stdout.readline().strip()
-    assert len(guard.members(name)) > 2
-    os.kill(notebook.pid, signal.SIGKILL)
-    notebook.wait()
+    command = [sys.executable, "-c", program]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as notebook:
+        name = notebook.stdout.readline().strip()
+        assert len(guard.members(name)) > 2
+        time.sleep(0.5)  # for the ranks to be asleep
+        os.kill(notebook.pid, how)
+        said = notebook.communicate(timeout=40)[1]
+    assert notebook.returncode != 0
+    assert how == signal.SIGKILL or "KeyboardInterrupt" in said
     end = time.monotonic() + 20
     while guard.members(name) and time.monotonic() < end:
         time.sleep(0.2)
