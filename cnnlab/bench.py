@@ -46,8 +46,9 @@ class Contestant:
     def step(self) -> None:
         """Train on the next batch."""
         chosen = self.next_batch()
-        x, labels = self.images[chosen], self.labels[chosen]
+        labels = self.labels[chosen]
         with pool.threads(self.n_threads):
+            x = self.strategy.take(self.images, chosen)
             sgd_step(self.strategy, self.params, self.grads, x, labels, RATE)
 
     def gradients(self, x: np.ndarray, labels: np.ndarray) -> Parameters:

@@ -57,18 +57,14 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
 
 
 def serial_parts(contestant: Contestant) -> dict[str, Callable[[], object]]:
-    """What one thread does alone in every step of `threads`: gather, check, update; and start."""
+    """What one thread does alone in every step of `threads`: choose, check, update; and start."""
     params, grads, places = contestant.params.copy(), contestant.grads, np.zeros(1024)
     nothing = Strategy("nothing", "returns at once", module=Nothing)
     batch = contestant.order[: contestant.batch]
     x, labels = contestant.images[batch], contestant.labels[batch]
 
-    def gather():
-        chosen = contestant.next_batch()
-        return contestant.images[chosen], contestant.labels[chosen]
-
     return {
-        "gathering the batch": gather,
+        "choosing the batch": lambda: contestant.labels[contestant.next_batch()],
         "checks and update": lambda: sgd_step(nothing, params, grads, x, labels, 0.0),
         "starting the threads": lambda: start_threads(places),
     }

@@ -140,7 +140,7 @@ def run_epoch(data, strategy, params, order, batch, rate, ranks, bar) -> dict:
     for first in range(0, len(images), batch):
         chosen = order[first : first + batch]
         mine = ranks.share(chosen)
-        x = images[mine].astype(strategy.dtype, copy=False)
+        x = strategy.take(images, mine)
         total += sgd_step(strategy, params, grads, x, labels[mine], rate, len(chosen), ranks)
         seen += len(chosen)
         if not bar.disable:

@@ -72,6 +72,15 @@ class Strategy:
         """What to hold during a call: parallel kernels run one at a time."""
         return pool.LOCK if self.parallel else contextlib.nullcontext()
 
+    def take(self, images: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """A batch: the images with the numbers `chosen`, copied, in the strategy's dtype."""
+        take = getattr(self.module, "take", None)
+        within = len(chosen) and 0 <= chosen.min() and chosen.max() < len(images)
+        if take is None or images.dtype != self.dtype or not within:
+            return images[chosen].astype(self.dtype, copy=False)
+        with self.lock:
+            return take(images, chosen)
+
     def kernel(self, name: str):
         """The raw, unchecked function `name` of the strategy's module."""
         return getattr(self.module, name)

@@ -45,6 +45,26 @@ def loss_and_gradients(params, x, labels, grads):
     return blocks_of_the_batch(*params, x, labels, *grads, own, private)
 
 
+def take(images, chosen):
+    """A batch: the images (M,C,H,W) with the numbers chosen (N), in memory of its own."""
+    x = np.empty((len(chosen), *images.shape[1:]), images.dtype)
+    take_blocks(images, chosen, x, numba.get_num_threads())
+    return x
+
+
+@numba.njit(parallel=True)
+def take_blocks(images, chosen, x, n_threads):
+    """Copy the images chosen (N) of images (M,C,H,W) to x (N,C,H,W), each by who will need it."""
+    N = len(chosen)
+    unit = 16 if N >= 16 * n_threads else 1
+    units = (N + unit - 1) // unit
+    source, rows = images.reshape(len(images), -1), x.reshape(N, -1)
+    for t in numba.prange(n_threads):
+        for n in range(units * t // n_threads * unit, min(N, units * (t + 1) // n_threads * unit)):
+            for i in range(rows.shape[1]):
+                rows[n, i] = source[chosen[n], i]
+
+
 @functools.lru_cache(maxsize=8)
 def private_gradients(caller, n_threads, size):
     """A row of gradients for each thread, cache lines apart: two threads never write to one."""

@@ -3,7 +3,7 @@ import copy
 import numpy as np
 import pytest
 
-from cnnlab import cases
+from cnnlab import cases, pool
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.contract import STRIDES
 
@@ -141,3 +141,15 @@ def test_a_strategy_knows_what_it_has():
     for strategy in KERNELS.values():
         for operation in CONTRACT:
             assert callable(strategy.kernel(operation)) and callable(getattr(strategy, operation))
+
+
+@pytest.mark.parametrize("name", ["reference", "loops", "vector", "threads"])
+@pytest.mark.parametrize("n", [0, 1, 5, 16, 33, 64])
+def test_a_batch_is_a_copy_of_the_chosen_images(name, n):
+    images = np.random.default_rng(0).random((40, 2, 5, 3), np.float32)
+    chosen = np.random.default_rng(1).integers(0, 40, n)
+    for n_threads in (1, min(2, pool.size())):
+        with pool.threads(n_threads):
+            x = KERNELS[name].take(images, chosen)
+        assert x.dtype == KERNELS[name].dtype and not np.shares_memory(x, images)
+        assert np.array_equal(x, images[chosen])

@@ -56,6 +56,7 @@ def calls():
         "triangle_cyclic": (random(5, 7), np.zeros(5, np.float32), 2),
         "triangle_task": (random(5, 7), np.zeros(5, np.float32), 3),
         "count_apart": (np.array([[0] * 8, [1] * 8]), np.zeros(2, np.int64), 10),
+        "take_blocks": (random(9, 2, 3), np.array([4, 0, 8]), np.zeros((3, 2, 3), np.float32), 2),
         "sum_recognised": (np.arange(9.0),),
         "sum_not_recognised": (np.arange(9.0), np.arange(9) % 4, np.zeros(4)),
     }
