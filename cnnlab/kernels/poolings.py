@@ -91,7 +91,8 @@ def strategy(kind: str) -> Strategy:
 
     def pool_forward(x, w, b, z, stride=4):
         forward(x, z, np.empty(z.shape, np.int64), stride)
-        z[:] = np.log(z / (1 - z))  # undone by the sigmoid that the network puts after its pooling
+        with np.errstate(divide="ignore"):  # an activation of 0 or 1 becomes an infinity, and back
+            z[:] = np.log(z / (1 - z))  # undone by the sigmoid that the network puts after it
 
     def loss_and_gradients(params, x, labels, grads):
         return step(forward, backward, params, x, labels, grads)

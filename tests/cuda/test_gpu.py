@@ -42,4 +42,3 @@ def test_arrays_of_the_host_are_refused_where_nothing_would_come_back():
     array = np.zeros(4, np.float32)
     with pytest.raises(TypeError, match="sigmoid: expected CuPy arrays"):
         kernels.prepare("sigmoid", (1,), (32,), array, array, 4)
-

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,19 @@ def test_the_network_learns_with_it(kind):
     run = training.train(data, poolings.strategy(kind), epochs=12, batch=8)
     assert run.history[-1]["test_accuracy"] > 0.6
     assert not {f"{kind} pooling", "poolings"} & set(KERNELS)
+
+
+def test_activations_of_0_and_1_pass_without_a_warning():
+    strategy, z = poolings.strategy("max"), np.empty((1, 2, 1, 1), np.float32)
+    x = np.zeros((1, 2, 4, 4), np.float32)
+    x[0, 1] = 1
+    w, b = np.ones((2, 4, 4), np.float32), np.zeros(2, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        strategy.kernel("pool_forward")(x, w, b, z, 4)
+        y = np.empty_like(z)
+        strategy.kernel("sigmoid")(z, y)
+    assert np.allclose(y.ravel(), [0, 1], rtol=0, atol=1e-7)
 
 
 def test_an_unknown_pooling_is_named():
