@@ -87,13 +87,15 @@ extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* 
     dx[i] = sum * x[i] * (1.0f - x[i]);
 }
 
-// The batch that begins at `position` in the order: x (batch, size) and y (batch), a thread a pixel.
+// The batch that begins at `position` in the order of the n images, round and round: x (batch, size)
+// and y (batch), a thread for each pixel.
 extern "C" __global__ void take_batch(const float* images, const int* labels, const int* order,
-                                      const int* position, float* x, int* y, int batch, int size)
+                                      const int* position, float* x, int* y, int batch, int size,
+                                      int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= batch * size) return;
-    int image = order[*position + i / size];
+    int image = order[(*position + i / size) % n];
     x[i] = images[image * size + i % size];
     if (i % size == 0) y[i / size] = labels[image];
 }
@@ -101,9 +103,9 @@ extern "C" __global__ void take_batch(const float* images, const int* labels, co
 // Gradient descent: w -= rate * dw, for all parameters of the network in one array; and on to the
 // next batch, since a graph that is replayed cannot be told which one it is.
 extern "C" __global__ void update(float* w, const float* dw, float rate, int size, int* position,
-                                  int batch)
+                                  int batch, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < size) w[i] -= rate * dw[i];
-    if (i == 0) *position += batch;
+    if (i == 0) *position = (*position + batch) % n;
 }

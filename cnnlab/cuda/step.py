@@ -18,7 +18,7 @@ class Step:
     ----------
     params : Parameters, float32; a copy goes to the device, see `parameters`
     images, labels : the training set, float32 (n,C,H,W) and integers (n), copied to the device
-    batch : images a step; a last incomplete batch of the set is left out
+    batch : images a step; after the last of the set comes the first again, see `start`
     rate : the learning rate, for a gradient that is the batch's mean
     fused : sigmoids and the loss within the kernels before and after them
 
@@ -188,12 +188,13 @@ class Step:
 
     def _take(self, x, y) -> Call:
         given = self._images, self._labels, self._order, self._position, x, y
-        return self._over("fused", "take_batch", x.size, *given, self.batch, x.size // self.batch)
+        sizes = self.batch, x.size // self.batch, len(self._order)
+        return self._over("fused", "take_batch", x.size, *given, *sizes)
 
     def _update(self) -> Call:
         scale = self.rate / self.batch
         size, flat = self._flat.size, self._flat
-        given = flat, self._grads, scale, size, self._position, self.batch
+        given = flat, self._grads, scale, size, self._position, self.batch, len(self._order)
         return self._over("fused", "update", size, *given)
 
     @staticmethod

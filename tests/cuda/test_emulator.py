@@ -151,6 +151,8 @@ def test_a_wrong_launch_is_named(grid, block, arguments, error, words):
 def test_a_wrong_array_is_named(array, error, words):
     with pytest.raises(error, match=words):
         Emulated(REVERSE).launch("reverse", (1,), (4,), array, shared=16)
+    with pytest.raises(ValueError, match="expected 0 to 49152 bytes of shared memory, got 49153"):
+        Emulated(REVERSE).launch("reverse", (1,), (4,), np.zeros(4, np.float32), shared=49153)
     with pytest.raises(ValueError, match="name: expected one of reverse, got 'revers'"):
         Emulated(REVERSE).launch("revers", (1,), (4,), array)
 

@@ -74,6 +74,14 @@ def test_a_step_has_no_faults_and_its_stages_no_conflicts(fused):
                 assert not any(np.shares_memory(written, other) for other in others)
 
 
+def test_after_the_last_image_comes_the_first():
+    step = Step(NET.parameters(seed=1), *digits(), batch=4, rate=0.5)
+    for _ in range(4):
+        step()
+    flat, _ = trained(np.arange(16) % N, 4, 0.5, 4)
+    assert np.allclose(step.parameters().flat, flat, rtol=0, atol=2e-6)
+
+
 def test_the_parameters_given_are_not_changed():
     params = NET.parameters(seed=1)
     before = params.flat.copy()

@@ -190,6 +190,27 @@ def test_planted_faults_are_found_and_named(plant):
     assert any(re.search(words, text) for text in named), named
 
 
+BETWEEN_WARPS = """    out[threadIdx.x] = 1;
+    if (n) __syncthreads(); else __syncwarp();
+    out[63 - threadIdx.x] += 1;"""
+LEFT_BY_ANOTHER = """    __shared__ float row[32];
+    if (blockIdx.x == n) row[threadIdx.x] = 1;
+    out[blockIdx.x * 32 + threadIdx.x] = row[threadIdx.x];"""
+
+
+def test_a_warps_barrier_does_not_part_warps_in_global_memory():
+    assert not trace(kernel(BETWEEN_WARPS), floats(1), floats(64), 1, block=(64,)).faults()
+    found = trace(kernel(BETWEEN_WARPS), floats(1), floats(64), 0, block=(64,)).faults()
+    assert {fault.kind for fault in found} == {"race"}
+    assert any("line 3, and" in fault.text and "out[" in fault.text for fault in found)
+
+
+def test_what_another_block_left_in_shared_memory_is_not_there():
+    found = trace(kernel(LEFT_BY_ANOTHER), floats(1), floats(64), 0, grid=(2,)).faults()
+    assert [fault.kind for fault in found] == ["uninitialised read"]
+    assert "thread 0 of block 1 reads row[0]" in found[0].text and "(32 such)" in found[0].text
+
+
 def test_far_out_of_bounds_stops_the_kernel_and_is_named():
     kernels, out = Traced(kernel("    out[threadIdx.x + n] = 1;")), floats(32)
     with pytest.raises(RuntimeError, match=r"k: out of bounds, line 3: thread 0 .* no array"):
