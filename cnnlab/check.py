@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnnlab import pool
+from cnnlab.accesses import race
 from cnnlab.cases import CASES, CROWDS, GUARD, STRIDE_ONE, Case, draw
 from cnnlab.kernels import reference
 from cnnlab.kernels.contract import CONTRACT, STRIDES
@@ -207,12 +208,15 @@ def vectorized(operation: str, function: Callable, **options) -> bool:
 def threaded(operation: str, function: Callable, **options) -> bool:
     """Like `exercise`, for a parallel kernel: on 1, 2, 3 and more threads than cores, many times.
 
-    A race may go well for a while, so a large case is run again and again on each. Uses as many
-    threads as Numba has room for, see `cnnlab.pool`.
+    A race may go well for a while, so a large case is run again and again on each; and its loops
+    are followed as plain Python, where they allow it, for two iterations at one element. Uses as
+    many threads as Numba has room for, see `cnnlab.pool`.
     """
     for n_threads in sorted({1, min(2, pool.size()), min(3, pool.size()), min(16, pool.size())}):
         with pool.threads(n_threads):
             verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
+            if verdict and n_threads > 1:
+                verdict = followed(operation, function, options)
             if verdict:
                 verdict = kernel(operation, function, cases=12 * CROWDS, **options)
         if not verdict:
@@ -222,6 +226,19 @@ def threaded(operation: str, function: Callable, **options) -> bool:
             return False
     print(Verdict(True, f"{operation} agrees with the reference on 1 to {n_threads} threads"))
     return True
+
+
+def followed(operation: str, function: Callable, options: dict) -> Verdict:
+    """Whether two iterations of a parallel loop meet at an element, see `accesses.race`."""
+    tried = STRIDE_ONE[2]
+    try:
+        with np.errstate(all="ignore"):  # outputs hold NaN before they are written
+            found = race(function, draw(operation, tried), **options)
+    except (TypeError, AttributeError):
+        return Verdict(True, "cannot be followed as plain Python: the clock must do")
+    except IndexError as error:
+        return Verdict(False, f"{at(tried)}: {error}")
+    return Verdict(found is None, f"{at(tried)}: {found}")
 
 
 def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:

@@ -1,7 +1,9 @@
 import numba
 import numpy as np
+import pytest
+from numba import prange
 
-from cnnlab.accesses import READ, WRITE, accesses, trips
+from cnnlab.accesses import READ, WRITE, accesses, race, trips
 from cnnlab.kernels import stationarity
 
 
@@ -53,3 +55,63 @@ def test_each_order_makes_the_trips_that_the_arithmetic_says():
         )
         counts = trips(log)
         assert {key: counts[key] for key in expected} == expected, order
+
+
+# --- races --------------------------------------------------------------------------------------
+
+
+@numba.njit(parallel=True)
+def sums(x, y):
+    for i in numba.prange(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i // 2] += x[i, j]
+
+
+@numba.njit(parallel=True)
+def neighbours(x, y):
+    for i in numba.prange(len(y)):
+        y[i] = x[i, 0]
+    for i in numba.prange(len(y) - 1):
+        y[i] = y[i + 1]
+
+
+@numba.njit(parallel=True)
+def parted(x, y):
+    y[:] = 0
+    for i in numba.prange(len(y)):
+        y[i] += x[i, 0]
+    for i in numba.prange(len(y)):
+        for j in numba.prange(2):  # one within another is not parallel
+            y[i] += x[j, 0]
+    y[0] += y[1]
+
+
+@numba.njit(parallel=True)
+def by_thread(x, y):
+    for i in numba.prange(len(x)):
+        y[numba.get_thread_id()] += x[i, 0]
+
+
+def test_iterations_that_meet_at_an_element_race():
+    arrays = {"x": np.ones((4, 3)), "y": np.zeros(4)}
+    expected = "iterations 0 and 1 of the prange both write y[0]: a race"
+    assert race(sums, arrays) == expected
+    assert race(neighbours, arrays) == "iterations 1 and 0 of the prange both use y[1]: a race"
+    assert race(parted, arrays) is None
+    assert numba.prange(3) == range(3)  # as it was
+
+
+def test_prange_by_any_name_is_followed():
+    def plain(x, y):
+        for i in prange(len(x)):
+            y[0] += x[i, 0]
+
+    assert "both write y[0]" in race(plain, {"x": np.ones((4, 3)), "y": np.zeros(4)})
+
+
+def test_a_kernel_that_cannot_be_followed_is_said():
+    arrays = {"x": np.ones((4, 3)), "y": np.zeros(4)}
+    with pytest.raises(TypeError, match="asks for its thread"):
+        race(by_thread, arrays)
+    with pytest.raises(AttributeError):
+        race(lambda x, y: x.reshape(-1), arrays)
