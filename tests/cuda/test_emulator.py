@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -230,3 +231,18 @@ def test_the_cell_magic_compiles_a_cell():
         shell.run_cell_magic("cuda", "", GRID)
     with pytest.raises(UsageError, match=r"(?s)%%cuda mine: .*kernel.cu:3.*'b' was not declared"):
         shell.run_cell_magic("cuda", "mine", "__global__ void k(int* a)\n{ a[0] = b; }")
+
+
+def test_cupy_without_a_gpu_falls_back_and_one_line_says_so(monkeypatch):
+    class CUDARuntimeError(Exception):
+        pass
+
+    def no_device(number):
+        raise CUDARuntimeError("no CUDA-capable device is detected")
+
+    runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceProperties=no_device)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    there, line = cuda.gpu.__wrapped__()
+    assert not there and "no CUDA-capable device is detected" in line and "\n" not in line
+    assert "so the emulator runs the kernels" in line
