@@ -88,8 +88,8 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
 
     Two iterations of a `prange` race if both touch an element of an argument, and one writes it:
     however rarely it goes wrong, nothing keeps them apart. Works by what the loops do, not by
-    timing. Options go to the kernel. Raises TypeError or AttributeError for one that does not run
-    as plain Python, on elements and slices, or that asks for its thread.
+    timing. Options go to the kernel. Raises TypeError, AttributeError or Numba's NumbaError for one
+    that does not run as plain Python, on elements and slices, or that asks for its thread.
     """
     function, log = getattr(kernel, "py_func", kernel), Tasks()
     if "get_thread_id" in function.__code__.co_names:

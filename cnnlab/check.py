@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from cnnlab import pool
 from cnnlab.accesses import race
@@ -214,9 +215,9 @@ def threaded(operation: str, function: Callable, **options) -> bool:
     """
     for n_threads in sorted({1, min(2, pool.size()), min(3, pool.size()), min(16, pool.size())}):
         with pool.threads(n_threads):
-            verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
-            if verdict and n_threads > 1:
-                verdict = followed(operation, function, options)
+            verdict = followed(operation, function, options) if n_threads > 1 else None
+            if verdict is None or verdict:
+                verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
             if verdict:
                 verdict = kernel(operation, function, cases=12 * CROWDS, **options)
         if not verdict:
@@ -234,7 +235,7 @@ def followed(operation: str, function: Callable, options: dict) -> Verdict:
     try:
         with np.errstate(all="ignore"):  # outputs hold NaN before they are written
             found = race(function, draw(operation, tried), **options)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, NumbaError):
         return Verdict(True, "cannot be followed as plain Python: the clock must do")
     except IndexError as error:
         return Verdict(False, f"{at(tried)}: {error}")

@@ -343,6 +343,18 @@ def test_a_race_is_caught_also_if_it_is_right_on_one_thread(capsys):
     assert "iterations 0 and 1 of the prange both write db[0]: a race" in said
 
 
+def test_a_kernel_that_cannot_be_followed_is_still_run(capsys):
+    def calls_a_compiled_one(dz, db):
+        reductions.bias_private(dz, db, numba.get_num_threads())
+
+    def asks_for_more_than_elements(dz, db):
+        db[:] = dz.reshape(len(dz), len(db), -1).sum(2).sum(0)
+
+    for kernel in (calls_a_compiled_one, asks_for_more_than_elements):
+        assert check.threaded("conv_backward_bias", kernel)
+    assert "✗" not in capsys.readouterr().out
+
+
 def test_threads_are_left_as_they_were(capsys):
     before = numba.get_num_threads()
     assert check.threaded("conv_backward_bias", reductions.bias_by_filter)
