@@ -181,9 +181,13 @@ def vector_instructions(kernel) -> int:
     Counts packed multiplies, additions and fused multiply-adds: names ending in `ps` on x86,
     operands such as `v0.4s` on ARM. Raises ValueError if the kernel has not been compiled.
     """
-    assembly = list(kernel.inspect_asm().values())
-    if not assembly:
+    if not kernel.signatures:
         raise ValueError(f"kernel: {kernel.__name__} is not compiled yet; call it once")
+    # Code that was kept from an earlier run cannot be inspected, so compile it once more.
+    anew = numba.jit(**kernel.targetoptions)(kernel.py_func)
+    for signature in kernel.signatures:
+        anew.compile(signature)
+    assembly = anew.inspect_asm().values()
     x86 = re.compile(r"^\s*v?(?:fn?m(?:add|sub)\d*|mul|add)ps\s", re.MULTILINE)
     arm = re.compile(r"^\s*f(?:mla|mul|add)\s+v\d+\.4s", re.MULTILINE)
     return sum(len(x86.findall(text)) + len(arm.findall(text)) for text in assembly)
