@@ -215,8 +215,8 @@ def threaded(operation: str, function: Callable, **options) -> bool:
     """
     for n_threads in sorted({1, min(2, pool.size()), min(3, pool.size()), min(16, pool.size())}):
         with pool.threads(n_threads):
-            verdict = followed(operation, function, options) if n_threads > 1 else None
-            if verdict is None or verdict:
+            verdict = followed(operation, function, options) if n_threads > 1 else Verdict(True, "")
+            if verdict:
                 verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
             if verdict:
                 verdict = kernel(operation, function, cases=12 * CROWDS, **options)

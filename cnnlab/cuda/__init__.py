@@ -42,16 +42,14 @@ class Kernels(Launcher):
         self.source = source
         device(source)  # so that what does not compile is said at once
 
+    def _here(self) -> Launcher:
+        return device(self.source) if _traces is None else traced_device(self.source, _traces)
+
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
-        if _traces is None:
-            return device(self.source)._prepare(name, sizes, arguments, shared)
-        return traced_device(self.source, _traces)._prepare(name, sizes, arguments, shared)
+        return self._here()._prepare(name, sizes, arguments, shared)
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
-        if _traces is None:
-            device(self.source)._run(name, sizes, arguments, shared)
-        else:
-            traced_device(self.source, _traces)._run(name, sizes, arguments, shared)
+        self._here()._run(name, sizes, arguments, shared)
 
 
 @functools.cache

@@ -62,20 +62,23 @@ def conv_backward_weights_two_stages(x, dz, dw, stride=1):
 
 def bias_serial(dz, db):
     """A block for each filter; every thread adds up everything, and one result counts."""
-    sizes = dz.shape[0], dz.shape[1], dz[0, 0].size
-    load("bias").launch("bias_serial", (len(db),), (256,), dz, db, *sizes)
+    _bias("bias_serial", dz, db, 0)
 
 
 def bias_shared(dz, db):
     """A block for each filter; each thread has a share, and the first adds up the shares."""
-    sizes = dz.shape[0], dz.shape[1], dz[0, 0].size
-    load("bias").launch("bias_shared", (len(db),), (256,), dz, db, *sizes, shared=4 * 256)
+    _bias("bias_shared", dz, db, 4 * 256)
 
 
 def bias_tree(dz, db):
     """A block for each filter; each thread has a share, and a tree adds up the shares."""
-    sizes = dz.shape[0], dz.shape[1], dz[0, 0].size
-    load("bias").launch("bias_tree", (len(db),), (256,), dz, db, *sizes, shared=4 * 256)
+    _bias("bias_tree", dz, db, 4 * 256)
+
+
+def _bias(kernel, dz, db, shared):
+    """A block of 256 threads for each filter, with so many bytes of shared memory."""
+    sizes = *dz.shape[:2], dz[0, 0].size
+    load("bias").launch(kernel, (len(db),), (256,), dz, db, *sizes, shared=shared)
 
 
 def dense_forward_tiled(x, w, b, z):

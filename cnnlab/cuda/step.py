@@ -99,7 +99,15 @@ class Step:
         batches = {"x": net.image_shape, "conv": net.conv_shape, "pool": net.pool_shape}
         batches["dense"] = (net.classes,)
         made = {name: empty((self.batch, *shape), np.float32) for name, shape in batches.items()}
-        return made | {f"d{name}": empty(a.shape, np.float32) for name, a in made.items()}
+        made |= {f"d{name}": empty(made[name].shape, np.float32) for name in batches if name != "x"}
+        return made | {"y": empty(self.batch, np.int32)}
+
+    def _sizes(self):
+        """What the kernels of each layer take after their arrays."""
+        n, net = self.batch, self._of.network
+        conv = n, *net.image_shape, net.filters, net.kernel, 1
+        pool = n, *net.conv_shape, net.pool, net.pool
+        return conv, pool, (n, net.features, net.classes)
 
     def _plain(self) -> list[list[Call]]:
         """A launch for each operation of the contract, in its order."""
@@ -108,13 +116,10 @@ class Step:
         (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = self._views(self._grads)
         conv_z, pool_z, dense_z = (self._xp.empty_like(a[k]) for k in ("conv", "pool", "dense"))
         conv_dz, pool_dz = self._xp.empty_like(conv_z), self._xp.empty_like(pool_z)
-        y, labels = self._batch_of_labels(), (a["dense"], a["ddense"])
-        conv = n, *net.image_shape, net.filters, net.kernel, 1
-        pool = n, *net.conv_shape, net.pool, net.pool
-        dense = n, net.features, net.classes
+        conv, pool, dense = self._sizes()
         over, per = self._over, self._per
         calls = [
-            self._take(a["x"], y),
+            self._take(a["x"], a["y"]),
             over("conv", "conv_forward", conv_z.size, a["x"], conv_w, conv_b, conv_z, *conv),
             over("elementwise", "sigmoid", conv_z.size, conv_z, a["conv"], conv_z.size),
             over("pool", "pool_forward", pool_z.size, a["conv"], pool_w, pool_b, pool_z, *pool),
@@ -122,8 +127,8 @@ class Step:
             per("dense", "dense_forward", n * net.classes, 64, a["pool"], dense_w, dense_b, dense_z,
                 *dense),
             over("elementwise", "sigmoid", dense_z.size, dense_z, a["dense"], dense_z.size),
-            over("elementwise", "cross_entropy", n, a["dense"], y, labels[1], self._losses, n,
-                 net.classes),
+            over("elementwise", "cross_entropy", n, a["dense"], a["y"], a["ddense"],
+                 self._losses, n, net.classes),
             over("dense", "dense_backward_weights", dense_w.size, a["pool"], a["ddense"], dense_dw,
                  *dense),
             per("conv", "conv_backward_bias", net.classes, 256, a["ddense"], dense_db, n,
@@ -151,18 +156,15 @@ class Step:
         n, net, a = self.batch, self._of.network, self._arrays()
         (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = self._views(self._flat)
         (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = self._views(self._grads)
-        y = self._batch_of_labels()
-        conv = n, *net.image_shape, net.filters, net.kernel, 1
-        pool = n, *net.conv_shape, net.pool, net.pool
-        dense = n, net.features, net.classes
+        conv, pool, dense = self._sizes()
         over, per = self._over, self._per
         return [
-            [self._take(a["x"], y)],
+            [self._take(a["x"], a["y"])],
             [over("fused", "conv_sigmoid", a["conv"].size, a["x"], conv_w, conv_b, a["conv"],
                   *conv)],
             [over("fused", "pool_sigmoid", a["pool"].size, a["conv"], pool_w, pool_b, a["pool"],
                   *pool)],
-            [per("fused", "dense_loss", n, 320, a["pool"], dense_w, dense_b, y, a["ddense"],
+            [per("fused", "dense_loss", n, 320, a["pool"], dense_w, dense_b, a["y"], a["ddense"],
                  self._losses, *dense[1:])],
             [over("fused", "dense_backward_sigmoid", n * net.features, a["ddense"], dense_w,
                   a["pool"], a["dpool"], *dense),
@@ -182,9 +184,6 @@ class Step:
                  net.filters, math.prod(net.conv_shape[1:]))],
             [self._update()],
         ]  # fmt: skip
-
-    def _batch_of_labels(self):
-        return self._xp.empty(self.batch, np.int32)
 
     def _take(self, x, y) -> Call:
         given = self._images, self._labels, self._order, self._position, x, y

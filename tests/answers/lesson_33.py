@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 33, right and wrong."""
 
-from cnnlab import check
+from cnnlab import check, data
 
 
 def together(answer):
@@ -15,7 +15,8 @@ def image_by_image(answer):
     return check.value("seconds", answer, 5.7, rtol=5e-3)
 
 
-SECONDS, TIMES = (97.7, 5.127, 2.129), (1083, 987, 5507)
+SECONDS = data.report()["sequential"]["layer_seconds"].values()
+TIMES = data.report()["cuda"]["layer_speedups"]
 FAST = sum(s / t for s, t in zip(SECONDS, TIMES, strict=True))
 RIGHT = [
     (together, sum(SECONDS) / FAST),

@@ -104,6 +104,10 @@ class Trace:
         for at, n in zip(first, counts, strict=True):
             yield int(rows[at]), int(n)
 
+    def _in_shared(self) -> np.ndarray:
+        """Which rows are accesses to shared memory."""
+        return np.array([array.shared for array in self.arrays] + [False])[self.array]
+
     def _outside(self) -> Iterator[Fault]:
         sizes = np.array([array.size for array in self.arrays] + [0])
         bad = (self.array < 0) | (self.index < 0) | (self.index >= sizes[self.array])
@@ -124,7 +128,7 @@ class Trace:
 
     def _unwritten(self) -> Iterator[Fault]:
         """Elements whose first access is a read: of shared memory, or of NaN in an output."""
-        shared = np.array([array.shared for array in self.arrays] + [False])[self.array]
+        shared = self._in_shared()
         candidate = shared.copy()
         for number, array in enumerate(self.arrays):
             if array.empty is not None and array.empty.any():
@@ -144,7 +148,7 @@ class Trace:
 
     def _races(self) -> Iterator[Fault]:
         """Two threads at one element, one of them writing, and no barrier between them."""
-        shared = np.array([array.shared for array in self.arrays] + [False])[self.array]
+        shared = self._in_shared()
         known = self.array >= 0
         warp = self.thread // WARP
         everywhere = joined(self.array, self.index)
@@ -225,21 +229,22 @@ class Trace:
 
         Thirty-two neighbours of 4 bytes need 4 sectors, if the first lies at a sector's start.
         """
-        item = next((array.item for array in self.arrays if array.name == name), 4)
-        each = (self.index[rows] * item // SECTOR for rows in self.requests(name, write))
-        return np.array([len(np.unique(sectors)) for sectors in each], int)
+        requests = self._bytes(name, write)
+        return np.array([len(np.unique(places // SECTOR)) for places in requests], int)
 
     def conflicts(self, name: str, write: bool | None = None) -> np.ndarray:
         """How many turns each request of a warp for a shared array takes: 1 has no conflict.
 
         A bank serves one word of 4 bytes a turn, to as many threads as want it.
         """
-        item = next((array.item for array in self.arrays if array.name == name), 4)
-        turns = []
-        for rows in self.requests(name, write):
-            words = np.unique(self.index[rows] * item // 4)
-            turns.append(np.bincount(words % BANKS).max())
-        return np.array(turns, int)
+        words = (np.unique(places // 4) for places in self._bytes(name, write))
+        return np.array([np.bincount(each % BANKS).max() for each in words], int)
+
+    def _bytes(self, name: str, write: bool | None) -> list[np.ndarray]:
+        """For each request the places in the array, counted in bytes."""
+        requests = self.requests(name, write)  # which also refuses an unknown name
+        item = {array.name: array.item for array in self.arrays}[name]
+        return [self.index[rows] * item for rows in requests]
 
     def traffic(self) -> dict[str, dict[str, float]]:
         """For each array that was touched: reads, writes, bytes, requests, and what they cost.
