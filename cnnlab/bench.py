@@ -12,20 +12,19 @@ from cnnlab import cuda, machine, measure, pool
 from cnnlab.kernels import CONTRACT, KERNELS, Strategy
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network, Parameters, loss_and_gradients
-from cnnlab.training import RATE, sgd_step
+from cnnlab.training import RATE, STEPS, sgd_steps
 
 EPOCH = 60_000  # images
+FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # of multiply-adds alone
 MEASUREMENTS = Path(__file__).resolve().parents[1] / "data" / "measurements"
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
 class Contestant:
-    """One way to train: `step()` takes the next batch through forward, backward and update.
+    """One way to train: `step()` takes `n_steps` batches through forward, backward and update.
 
     A strategy that is not parallel runs on one thread, whatever `n_threads` says.
     """
-
-    n_steps = 1  # in a call of `step`
 
     def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
         self.strategy, self.batch = strategy, batch
@@ -35,21 +34,29 @@ class Contestant:
         self.images = data.train_images.astype(strategy.dtype, copy=False)
         self.labels = data.train_labels
         self.order, self.position = np.random.default_rng(0).permutation(len(self.labels)), 0
+        # As in training: what a strategy does without a way back to Python, it does here.
+        fused = hasattr(strategy.module, "sgd_steps")
+        self.n_steps = max(1, min(STEPS, len(self.order) // batch)) if fused else 1
 
-    def next_batch(self) -> np.ndarray:
-        """Indices of the next batch, round and round through the shuffled images."""
-        if self.position + self.batch > len(self.order):
+    def next_batches(self) -> np.ndarray:
+        """Indices of the next `n_steps` batches, round and round through the shuffled images."""
+        several = self.n_steps * self.batch
+        if self.position + several > len(self.order):
             self.position = 0
-        self.position += self.batch
-        return self.order[self.position - self.batch : self.position]
+        self.position += several
+        return self.order[self.position - several : self.position]
 
     def step(self) -> None:
-        """Train on the next batch."""
-        chosen = self.next_batch()
-        labels = self.labels[chosen]
+        """Train on the next batches."""
+        self.train(self.next_batches())
+
+    def train(self, order: np.ndarray) -> None:
+        """Train on the images number `order`."""
         with pool.threads(self.n_threads):
-            x = self.strategy.take(self.images, chosen)
-            sgd_step(self.strategy, self.params, self.grads, x, labels, RATE)
+            sgd_steps(
+                self.strategy, self.params, self.grads,
+                self.images, self.labels, order, self.batch, RATE,
+            )  # fmt: skip
 
     def gradients(self, x: np.ndarray, labels: np.ndarray) -> Parameters:
         """Gradients of a batch, summed, at the parameters as they are now."""
@@ -59,11 +66,13 @@ class Contestant:
         return self.grads
 
     def check(self) -> None:
-        """Raise AssertionError unless the gradients of a batch are those of the reference."""
-        x, labels = self.images[: self.batch], self.labels[: self.batch]
+        """Raise AssertionError unless the gradients and a step are those of the reference."""
+        x, labels, name = self.images[: self.batch], self.labels[: self.batch], self.strategy.name
         exact = exact_gradients(self.params, x, labels)
-        got = self.gradients(x, labels)
-        measure.same(got.flat, exact.flat, name=f"gradients of {self.strategy.name}")
+        measure.same(self.gradients(x, labels).flat, exact.flat, name=f"gradients of {name}")
+        expected = self.params.flat - RATE / len(x) * exact.flat
+        self.train(np.arange(len(x)))
+        measure.same(self.params.flat, expected, name=f"parameters after a step of {name}")
 
 
 def exact_gradients(params: Parameters, x: np.ndarray, labels: np.ndarray) -> Parameters:
@@ -89,15 +98,25 @@ def contestants(names: Sequence[str], data, batch: int, n_threads: int, against:
     return found
 
 
-def epochs(found: dict[str, Contestant], batch: int, repeats: int) -> dict[str, measure.Timing]:
-    """Seconds for an epoch of 60,000 images by each contestant; every one is checked first."""
+def epochs(
+    found: dict[str, Contestant], batch: int, repeats: int, *, peak: bool = False
+) -> dict[str, measure.Timing]:
+    """Seconds for an epoch of 60,000 images by each contestant; every one is checked first.
+
+    With `peak` also, under that name, what the multiply-adds of an epoch take at the peak of one
+    core, alternately with the others: a processor does not keep its clock.
+    """
+    calls = {name: one.step for name, one in found.items()}
+    scale = {name: EPOCH / batch / one.n_steps for name, one in found.items()}
+    if peak:
+        calls["peak"], flops = machine.peak_sweep()
+        scale["peak"] = FLOPS / flops
     timings = measure.compare(
-        {name: one.step for name, one in found.items()},
+        calls,
         checks={name: one.check for name, one in found.items()},
         repeats=repeats,
         min_time=0.1,
     )
-    scale = {name: EPOCH / batch / one.n_steps for name, one in found.items()}
     return {
         name: measure.Timing(name, tuple(scale[name] * s for s in timing.samples))
         for name, timing in timings.items()
@@ -171,18 +190,16 @@ def run(
     and their share of one core's measured peak, seconds per epoch of each operation, and how many
     times faster it is than `ratio_to`, with its interval.
     """
-    print("measuring the peak of one core, then whole steps, then layers", file=progress)
-    peak = machine.float32_peak()
+    print("measuring whole steps beside the peak of one core, then layers", file=progress)
     found = contestants(names, data, batch, n_threads, against)
-    timings = epochs(found, batch, repeats)
+    timings = epochs(found, batch, repeats, peak=True)
+    peak = timings.pop("peak")
     with pool.threads(n_threads):
         by_layer = layers(names, batch, max(3, repeats // 2))
     base = against or ("loops" if "loops" in names else names[0])
-    flops = 2 * sum(Network().multiply_adds.values()) * EPOCH
     results = []
     for name, timing in timings.items():
         ratio = measure.speedup(timings[base], timing)
-        gflops = flops / timing.median / 1e9
         results.append(
             {
                 "kernels": name,
@@ -198,8 +215,8 @@ def run(
                 "images_per_second": EPOCH / timing.median,
                 "train_loss": None,
                 "test_accuracy": None,
-                "gflops": gflops,
-                "peak_fraction": gflops * 1e9 / peak,
+                "gflops": FLOPS / timing.median / 1e9,
+                "peak_fraction": measure.ratio(peak, timing).value,
                 "ratio_to": base,
                 "ratio": ratio.value,
                 "ratio_interval": [ratio.low, ratio.high],
@@ -214,7 +231,7 @@ def run(
     return {
         "results": results,
         "ratio_to": base,
-        "peak_gflops": peak / 1e9,
+        "peak_gflops": FLOPS / peak.median / 1e9,
         "machine": machine.describe(),
     }
 

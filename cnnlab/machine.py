@@ -104,15 +104,20 @@ def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
     """
     if lanes not in (None, 4, 8, 16):
         raise ValueError(f"lanes: expected 4, 8 or 16, got {lanes!r}")
-    _, widest, registers = _simd()
-    widths = [lanes] if lanes else [n for n in (4, 8, 16) if n <= widest]
-    n_sums, n_sweeps = 3 * registers // 4, 200_000
-    rates = []
-    for width in widths:
-        sweep = _multiply_adds(width, n_sums)
-        work = 2 * width * n_sums * n_sweeps
-        rates.append(_best_rate(functools.partial(sweep, n_sweeps), work, seconds / len(widths)))
-    return max(rates)
+    widths = [lanes] if lanes else [n for n in (4, 8, 16) if n <= _simd()[1]]
+    return max(_best_rate(*_peak_sweep(width), seconds / len(widths)) for width in widths)
+
+
+def peak_sweep() -> tuple[Callable[[], float], int]:
+    """A call that works at the peak of one core, and how many FLOP it does."""
+    widths = [n for n in (4, 8, 16) if n <= _simd()[1]]
+    return _peak_sweep(max(widths, key=lambda width: float32_peak(0.1, width)))
+
+
+def _peak_sweep(lanes: int) -> tuple[Callable[[], float], int]:
+    n_sums, n_sweeps = 3 * _simd()[2] // 4, 200_000
+    call = functools.partial(_multiply_adds(lanes, n_sums), n_sweeps)
+    return call, 2 * lanes * n_sums * n_sweeps
 
 
 @functools.cache

@@ -164,6 +164,16 @@ def loss_and_gradients(
     is asked for that; for the others it is composed here from the contract. Raises ValueError or
     TypeError on bad arguments.
     """
+    check_gradients(strategy, params, x, labels, grads)
+    fused = getattr(strategy.module, "loss_and_gradients", None)
+    with strategy.lock:
+        if fused:
+            return float(fused(params.arrays, x, labels, grads.arrays))
+        return composed(strategy, params, x, labels, grads)
+
+
+def check_gradients(strategy, params, x, labels, grads) -> None:
+    """Check images, their labels, parameters and the place for their gradients."""
     check_batch(strategy, params, x)
     check_array("labels", labels, np.int64)
     if labels.shape != x.shape[:1]:
@@ -183,11 +193,6 @@ def loss_and_gradients(
             "grads should be writeable arrays other than those of params, got "
             + ("params" if grads is params else "a read-only array")
         )
-    fused = getattr(strategy.module, "loss_and_gradients", None)
-    with strategy.lock:
-        if fused:
-            return float(fused(params.arrays, x, labels, grads.arrays))
-        return composed(strategy, params, x, labels, grads)
 
 
 def composed(strategy, params, x, labels, grads) -> float:

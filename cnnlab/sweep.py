@@ -1,5 +1,6 @@
 """How training scales with the number of threads, and what stands in the way."""
 
+import functools
 import sys
 from collections.abc import Callable
 
@@ -8,16 +9,16 @@ import numpy as np
 
 from cnnlab import measure, pool, scaling
 from cnnlab.bench import EPOCH, Contestant
-from cnnlab.kernels import KERNELS, Strategy
-from cnnlab.training import sgd_step
+from cnnlab.kernels import KERNELS, threads
 
 
 def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
     """Measure `threads` on one thread, two, and so on to all cores, and twice and four times that.
 
     Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
-    against `vector` on one thread, the fitted laws, and `serial`: the share of a step on one thread
-    that was measured to run on one thread only, by part. Numba must have room for that many
+    against `vector` on one thread, and the `machine_efficiency` of threads that have nothing in
+    common, which no program can pass; the fitted laws, and `serial`: the share of a step on one
+    thread that was measured to run on one thread only, by part. Numba must have room for that many
     threads, see `cnnlab.pool`; else ValueError.
     """
     cores = pool.usable_cores()
@@ -29,9 +30,15 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
     checks = {"vector": one.check} | {name: contestant.check for name, contestant in many.items()}
     calls = {"vector": one.step} | {name: contestant.step for name, contestant in many.items()}
-    calls |= {f"serial: {part}": call for part, call in serial_parts(one).items()}
+    calls |= {f"machine {n}": functools.partial(on_their_own, n) for n in counts}
+    calls |= {f"serial: {part}": call for part, call in serial_parts(one, cores).items()}
     with pool.threads(cores):
         timings = measure.compare(calls, checks=checks, repeats=repeats, min_time=0.05)
+    steps = {name: one.n_steps for name in checks}
+    timings = {
+        name: measure.Timing(name, tuple(s / steps.get(name, 1) for s in timing.samples))
+        for name, timing in timings.items()
+    }
     runs = [timings[f"threads {n}"] for n in counts]
     # Ratios of samples from one moment: the machine's changes of speed drop out of the laws.
     whole, relative = runs[0].median, [float(measure.ratio(t, runs[0])) for t in runs]
@@ -43,6 +50,9 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
         "efficiency": [
             measure.efficiency(measure.speedup(timings["vector"], t), n)
             for n, t in zip(counts, runs, strict=True)
+        ],
+        "machine_efficiency": [
+            float(measure.ratio(timings["machine 1"], timings[f"machine {n}"])) for n in counts
         ],
         "amdahl": scaling.fit_amdahl(counts[:cores], relative[:cores]).serial_fraction
         if cores > 1
@@ -56,26 +66,30 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     }
 
 
-def serial_parts(contestant: Contestant) -> dict[str, Callable[[], object]]:
-    """What one thread does alone in every step of `threads`: choose, check, update; and start."""
-    params, grads, places = contestant.params.copy(), contestant.grads, np.zeros(1024)
-    nothing = Strategy("nothing", "returns at once", module=Nothing)
-    batch = contestant.order[: contestant.batch]
-    x, labels = contestant.images[batch], contestant.labels[batch]
-
+def serial_parts(contestant: Contestant, n_threads: int) -> dict[str, Callable[[], object]]:
+    """What one thread does alone in every step of `threads`, and the start of the others."""
+    grads, places = contestant.grads.copy(), np.zeros(1024)
+    private = threads.private_gradients(0, n_threads, grads.flat.size)
     return {
-        "choosing the batch": lambda: contestant.labels[contestant.next_batch()],
-        "checks and update": lambda: sgd_step(nothing, params, grads, x, labels, 0.0),
+        "adding up gradients": lambda: threads.combine(private, *grads),
         "starting the threads": lambda: start_threads(places),
     }
 
 
-class Nothing:
-    """A strategy's module whose training step does nothing."""
+def on_their_own(n_threads: int) -> None:
+    """The same work for each of so many threads, all of it in registers."""
+    with pool.threads(n_threads):
+        count(np.zeros((n_threads, 8)), 300_000)
 
-    @staticmethod
-    def loss_and_gradients(params, x, labels, grads):
-        return 0.0
+
+@numba.njit(parallel=True)
+def count(places, n):
+    """Each thread multiplies and adds n times; a row of places (T,8) is a cache line."""
+    for t in numba.prange(len(places)):
+        a = np.float64(t)
+        for _ in range(n):
+            a = a * 0.5 + 0.25
+        places[t, 0] = a
 
 
 @numba.njit(parallel=True)
@@ -89,14 +103,15 @@ def table(report: dict) -> str:
     """The report of `run` as text for people."""
     lines = [
         f"An epoch of {EPOCH:,} images by `threads`, in batches of {report['batch']}",
-        f"{'threads':>8} {'seconds':>24}  efficiency (against vector)",
+        f"{'threads':>8} {'seconds':>24}  efficiency (against vector)  of threads on their own",
     ]
-    for n, seconds, (low, high), efficiency in zip(
-        *(report[k] for k in ("n_threads", "seconds_per_epoch", "seconds_interval", "efficiency")),
-        strict=True,
+    columns = "n_threads", "seconds_per_epoch", "seconds_interval"
+    columns += "efficiency", "machine_efficiency"
+    for n, seconds, (low, high), efficiency, machine in zip(
+        *(report[k] for k in columns), strict=True
     ):
         text = f"{seconds:.3g} ({low:.3g} to {high:.3g})"
-        lines.append(f"{n:8} {text:>24}  {efficiency:.2f}")
+        lines.append(f"{n:8} {text:>24}  {efficiency:<27.2f}  {machine:.2f}")
     if report["amdahl"] is not None:
         lines.append(f"Fitted up to the cores: {scaling.Amdahl(report['amdahl'])}.")
     lines.append(f"Fitted to all: {scaling.Usl(**report['usl'])}.")

@@ -23,7 +23,7 @@ class TorchContestant(Contestant):
         shapes = Network().parameter_shapes
         shapes["pool_w"] = (Network().filters, 1, Network().pool, Network().pool)
         self.weights = [
-            torch.from_numpy(array.copy()).reshape(shapes[name]).requires_grad_()
+            torch.from_numpy(array).reshape(shapes[name]).requires_grad_()  # the same memory
             for name, array in zip(shapes, self.params, strict=True)
         ]
         self.optimizer = torch.optim.SGD(self.weights, lr=RATE / batch)
@@ -38,15 +38,15 @@ class TorchContestant(Contestant):
         onehot = functional.one_hot(labels, net.classes).to(z.dtype)
         return functional.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
 
-    def step(self) -> None:
-        """Train on the next batch."""
-        chosen = torch.from_numpy(self.next_batch())
+    def train(self, order) -> None:
+        """Train on the images number `order`, one batch."""
+        chosen = torch.from_numpy(order)
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(self.x[chosen], self.y[chosen]).backward()
         self.optimizer.step()
 
     def gradients(self, x, labels):
-        """Gradients of a batch, summed, at the initial parameters, as `Parameters`."""
+        """Gradients of a batch, summed, as `Parameters`."""
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(torch.from_numpy(x), torch.from_numpy(labels)).backward()
         for array, weight in zip(self.grads, self.weights, strict=True):

@@ -10,12 +10,13 @@ from tqdm import tqdm
 
 from cnnlab import checkpoint, pool
 from cnnlab.kernels import KERNELS
-from cnnlab.kernels.contract import Strategy
-from cnnlab.network import Network, Parameters, forward, loss_and_gradients
+from cnnlab.kernels.contract import Strategy, check_array
+from cnnlab.network import Network, Parameters, check_gradients, forward, loss_and_gradients
 
 # Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
 # to this rate the loss still falls smoothly.
 BATCH, RATE = 16, 0.4
+STEPS = 32  # between two looks at the progress bar
 
 
 class OneRank:
@@ -117,11 +118,10 @@ def resumed(path, params: Parameters, plan: dict, epochs: int) -> Training:
 
 def warm_up(data, strategy, params, batch, ranks) -> None:
     """Compile what an epoch needs, also for its last, partial batch; the parameters stay."""
+    images, labels, tried = data.train_images, data.train_labels, params.copy()
     grads = params.network.zeros(strategy.dtype)
-    for size in {batch, len(data.train_images) % batch or batch}:
-        few = ranks.share(np.arange(size))
-        x = data.train_images[few].astype(strategy.dtype, copy=False)
-        ranks.gradients(strategy, params, x, data.train_labels[few], grads)
+    for size in {batch, len(images) % batch or batch}:
+        sgd_steps(strategy, tried, grads, images, labels, np.arange(size), batch, 0.0, ranks)
 
 
 def progress_bar(what: str, n_images: int, progress: bool | None) -> tqdm:
@@ -134,18 +134,16 @@ def run_epoch(data, strategy, params, order, batch, rate, ranks, bar) -> dict:
     """Train on all images once, in this order; return a row of history."""
     images, labels = data.train_images, data.train_labels
     grads = params.network.zeros(strategy.dtype)
-    total, seen = 0.0, 0
+    total, seen, several = 0.0, 0, STEPS * batch
     ranks.barrier()
     start = time.perf_counter()
-    for first in range(0, len(images), batch):
-        chosen = order[first : first + batch]
-        mine = ranks.share(chosen)
-        x = strategy.take(images, mine)
-        total += sgd_step(strategy, params, grads, x, labels[mine], rate, len(chosen), ranks)
-        seen += len(chosen)
+    for first in range(0, len(images), several):
+        part = order[first : first + several]
+        total += sgd_steps(strategy, params, grads, images, labels, part, batch, rate, ranks)
+        seen += len(part)
         if not bar.disable:
             bar.set_postfix(loss=f"{total / seen:.3f}", refresh=False)
-            bar.update(len(chosen))
+            bar.update(len(part))
     ranks.barrier()
     seconds = time.perf_counter() - start
     bar.close()
@@ -161,6 +159,41 @@ def run_epoch(data, strategy, params, order, batch, rate, ranks, bar) -> dict:
         "seconds": seconds,
         "images_per_second": seen / seconds,
     }
+
+
+def sgd_steps(
+    strategy: Strategy,
+    params: Parameters,
+    grads: Parameters,
+    images: np.ndarray,
+    labels: np.ndarray,
+    order: np.ndarray,
+    batch: int,
+    rate: float,
+    ranks: OneRank = ONE_RANK,
+) -> float:
+    """Steps of stochastic gradient descent on the images number `order`, a batch at a time.
+
+    Returns the loss, summed over images. A strategy that offers `sgd_steps` whole is asked for
+    that, where nothing has to be said to other ranks between two steps. `grads` is as in
+    `sgd_step`. Raises ValueError or TypeError on bad arguments.
+    """
+    fused = getattr(strategy.module, "sgd_steps", None)
+    plain = images.dtype == strategy.dtype and images.flags.carray and labels.flags.carray
+    if fused and ranks is ONE_RANK and plain:
+        check_gradients(strategy, params, images, labels, grads)
+        check_array("order", order, np.int64)
+        if len(order) and not (0 <= order.min() and order.max() < len(images)):
+            raise ValueError(f"order should number images 0..{len(images) - 1}, got {order}")
+        with strategy.lock:
+            return float(fused(params, grads, images, labels, order, batch, float(rate)))
+    total = 0.0
+    for first in range(0, len(order), batch):
+        chosen = order[first : first + batch]
+        mine = ranks.share(chosen)
+        x = strategy.take(images, mine)
+        total += sgd_step(strategy, params, grads, x, labels[mine], rate, len(chosen), ranks)
+    return total
 
 
 def sgd_step(

@@ -220,6 +220,14 @@ def test_peak_counts_two_operations_per_lane_of_the_fastest_width(monkeypatch):
     assert machine.float32_peak.__wrapped__(0.3, 8) == pytest.approx(work / 2 / 0.3)
 
 
+def test_the_peak_has_a_call_of_the_fastest_width(monkeypatch):
+    monkeypatch.setattr(machine, "_simd", lambda: ("AVX-512", 16, 32))
+    monkeypatch.setattr(machine, "_multiply_adds", lambda lanes, n_sums: lambda n: lanes)
+    monkeypatch.setattr(machine, "float32_peak", lambda seconds, lanes: {4: 1, 8: 3, 16: 2}[lanes])
+    call, flops = machine.peak_sweep()
+    assert call() == 8 and flops == 2 * 8 * 24 * 200_000
+
+
 def test_triad_computes_and_counts_three_arrays(monkeypatch):
     monkeypatch.setattr(machine, "_caches", lambda: {"L2": 2**20, "L3": 20 << 20})
     counted = []

@@ -137,8 +137,24 @@ def test_recorded_rows_are_those_of_all_files(tmp_path):
 
 def test_batches_go_round_through_all_images():
     one = bench.contestants(["loops"], load("digits", 50), 20, 1, None)["loops"]
-    first, second, third = one.next_batch(), one.next_batch(), one.next_batch()
+    first, second, third = (one.next_batches() for _ in range(3))
     assert len(set(first) | set(second)) == 40 and (first == third).all()
+    many = bench.contestants(["vector"], load("digits", 50), 20, 1, None)["vector"]
+    assert many.n_steps == 2 and len(set(many.next_batches())) == 40  # two steps in a call
+
+
+def test_a_wrong_step_is_not_timed(monkeypatch):
+    found = bench.contestants(["vector"], load("digits", 64), 16, 1, None)
+    module = found["vector"].strategy.module
+    found["vector"].check()
+    right = module.sgd_steps
+
+    def twice_as_far(params, grads, images, labels, order, batch, rate):
+        return right(params, grads, images, labels, order, batch, 2 * rate)
+
+    monkeypatch.setattr(module, "sgd_steps", twice_as_far)
+    with pytest.raises(AssertionError, match="parameters after a step of vector"):
+        bench.epochs(found, 16, 1)
 
 
 def test_torch_is_the_same_network():

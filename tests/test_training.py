@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cnnlab import training
+from cnnlab import pool, training
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network, forward
@@ -92,6 +92,7 @@ def test_seed_and_epoch_change_the_order(monkeypatch):
         return 1.0
 
     monkeypatch.setattr(training, "sgd_step", step)
+    monkeypatch.setattr(training, "warm_up", lambda *arguments: None)
     training.train(DIGITS, "loops", epochs=2, batch=100, seed=1)
     training.train(DIGITS, "loops", epochs=1, batch=100, seed=2)
     assert [len(o) for o in orders] == 3 * [100, 100, 100, 30]
@@ -108,6 +109,38 @@ def test_a_step_goes_against_the_mean_gradient():
     training.sgd_step(strategy, params, grads, x, labels, 0.5)
     training.loss_and_gradients(strategy, net.parameters(), x, labels, grads)
     np.testing.assert_allclose(params.flat, before - 0.5 * grads.flat / 8, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["vector", "threads"])
+@pytest.mark.parametrize("batch", [1, 5, 16, 40, 64])
+def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
+    strategy, net = KERNELS[name], Network()
+    order = np.random.default_rng(0).permutation(330)[: 2 * batch + 3]
+    images, labels = DIGITS.train_images, DIGITS.train_labels
+    with pool.threads(pool.size() if name == "threads" else 1):
+        fused, grads = net.parameters(1), net.zeros()
+        loss = training.sgd_steps(strategy, fused, grads, images, labels, order, batch, 0.5)
+        params, total = net.parameters(1), 0.0
+        for first in range(0, len(order), batch):
+            chosen = order[first : first + batch]
+            x = strategy.take(images, chosen)
+            total += training.sgd_step(strategy, params, grads, x, labels[chosen], 0.5)
+    assert (fused.flat == params.flat).all() and loss == pytest.approx(total, rel=1e-12)
+
+
+def test_steps_on_images_that_are_not_there_are_refused():
+    net, strategy = Network(), KERNELS["vector"]
+    params = net.parameters()
+    before = params.flat.copy()
+    arguments = strategy, params, net.zeros(), DIGITS.train_images, DIGITS.train_labels
+    for wrong in (np.array([0, 330]), np.array([-1, 5])):
+        with pytest.raises(ValueError, match=r"order should number images 0\.\.329, got"):
+            training.sgd_steps(*arguments, wrong, 2, 0.5)
+    with pytest.raises(TypeError, match="order should have dtype int64"):
+        training.sgd_steps(*arguments, np.arange(4, dtype=np.int32), 2, 0.5)
+    with pytest.raises(ValueError, match="labels should have shape"):
+        training.sgd_steps(*arguments[:4], DIGITS.train_labels[:5], np.arange(4), 2, 0.5)
+    assert (params.flat == before).all()
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -1,8 +1,9 @@
 """Training in batches: 16 images side by side, so that work on a number becomes work on vectors.
 
-Arrays here have the block's images as their innermost index, B = 16 of them. A row of pixels is
-then W*B neighbouring numbers, and every loop runs along such rows, whatever the kernel size or the
-window. A block's activations stay in the cache from the forward to the backward pass.
+Arrays here have 16 images as their innermost index: a pixel is a vector. The kernels say which
+pixels wait in registers (see `simd`), as many as it takes to keep the arithmetic units busy: a
+multiply-add takes four cycles, and two begin in each. A block's activations stay in the cache from
+the forward to the backward pass.
 """
 
 import math
@@ -10,7 +11,7 @@ import math
 import numba
 import numpy as np
 
-LANES = 16  # float32 numbers in the widest vector there is, 512 bit
+from cnnlab.kernels.simd import LANES, block, larger, load, shifted, smaller, store, totals
 
 
 def zeros(*shape):
@@ -22,14 +23,15 @@ def zeros(*shape):
 
 
 @numba.njit
-def interleave(rows, mixed):
-    """Deal out rows like cards, four at a time: rows (4R,M) → mixed (R,4M).
+def interleave(rows, chosen, mixed):
+    """Deal out rows like cards, four at a time: rows number chosen (4R), of M → mixed (R,4M).
 
     Done twice, it lays 16 images side by side. Its loop is the shuffling that compilers know best.
     """
     R = len(mixed)
     for r in range(R):
-        r0, r1, r2, r3, out = rows[r], rows[r + R], rows[r + 2 * R], rows[r + 3 * R], mixed[r]
+        r0, r1 = rows[chosen[r]], rows[chosen[r + R]]
+        r2, r3, out = rows[chosen[r + 2 * R]], rows[chosen[r + 3 * R]], mixed[r]
         for m in range(r0.size):
             out[4 * m] = r0[m]
             out[4 * m + 1] = r1[m]
@@ -71,162 +73,155 @@ def from_lanes(x, images):
             images[n, m] = x[m, n]
 
 
-@numba.njit(fastmath=True, error_model="numpy")
-def conv_map_forward(x, w, b, z):
-    """One map of the convolution: x (C,H,W*16), w (C,K,K), b → z (P,Q*16)."""
-    B = 16
+@numba.njit(error_model="numpy")
+def logistic(z):
+    """1 / (1 + exp(-z)) for the numbers of a Block, as `dense.sigmoid` does it."""
+    one, log2e, ln2 = np.float32(1), np.float32(1.44269504), np.float32(0.69314718)
+    shift = np.float32(12583039)
+    t = smaller(larger(np.float32(0) - z, np.float32(-87)), np.float32(87))
+    rounded = t * log2e + shift
+    r = t - (rounded - shift) * ln2
+    e = np.float32(1 / 120) + r * np.float32(1 / 720)
+    e = np.float32(1 / 6) + r * (np.float32(1 / 24) + r * e)
+    e = one + r * (one + r * (np.float32(1 / 2) + r * e))
+    return one / (one + e * shifted(rounded, 23))
+
+
+@numba.njit(error_model="numpy")
+def sigmoid_lanes(z, y):
+    """y = 1 / (1 + exp(-z)) for vectors z, y (M,16)."""
+    M, eight, one = len(z), block(np.float32(0), 8), block(np.float32(0), 1)
+    for m in range(0, M - 7, 8):
+        store(y, m, logistic(load(z, m, eight)))
+    for m in range(M - M % 8, M):
+        store(y, m, logistic(load(z, m, one)))
+
+
+@numba.njit(error_model="numpy")
+def conv_pixels(x, w, p, q, z):
+    """Add to a Block z what x (C,H,W,16) and w (C,K,K) give to pixels q, q + 1, … of row p."""
     C, K, _ = w.shape
+    for c in range(C):
+        for k in range(K):
+            for l in range(K):
+                z += w[c, k, l] * load(x[c, p + k], q + l, z)
+    return z
+
+
+@numba.njit(error_model="numpy")
+def conv_map_forward(x, w, b, z):
+    """One map of the convolution: x (C,H,W,16), w (C,K,K), b → z (P,Q,16)."""
+    P, Q, _ = z.shape
+    for p in range(P):
+        for q in range(0, Q - 11, 12):  # twelve pixels at a time ...
+            store(z[p], q, conv_pixels(x, w, p, q, block(b, 12)))
+        for q in range(Q - Q % 12, Q):  # ... and those left over, one by one
+            store(z[p], q, conv_pixels(x, w, p, q, block(b, 1)))
+
+
+@numba.njit(error_model="numpy")
+def pool_map_forward(y, w, b, z):
+    """One map of the pooling: y (P,Q,16), w (S,S), b → z (P//S,Q//S,16)."""
+    S = len(w)
     for p in range(z.shape[0]):
-        row = z[p]
-        for m in range(row.size):
-            row[m] = b
-        for c in range(C):
-            for k in range(K):
-                taps, wk = x[c, p + k], w[c, k]
-                for l in range(0, K - 4, 5):  # five taps a pass ...
-                    tap = taps[l * B :]
-                    w0, w1, w2, w3, w4 = wk[l], wk[l + 1], wk[l + 2], wk[l + 3], wk[l + 4]
-                    for m in range(row.size):
-                        near = w0 * tap[m] + w1 * tap[m + B] + w2 * tap[m + 2 * B]
-                        row[m] += near + w3 * tap[m + 3 * B] + w4 * tap[m + 4 * B]
-                for l in range(K - K % 5, K):  # ... and those left over, one by one
-                    tap, w0 = taps[l * B :], wk[l]
-                    for m in range(row.size):
-                        row[m] += w0 * tap[m]
+        for q in range(z.shape[1]):
+            s = block(b, 1)
+            for k in range(S):
+                for l in range(S):
+                    s += w[k, l] * load(y[p * S + k], q * S + l, s)
+            store(z[p], q, s)
 
 
-@numba.njit
-def pool_weights_to_rows(w, rows):
-    """Repeat each row of the pooling kernels w (F,S,S): rows (F,S,M), M = Q//S*S*16."""
-    B = 16
-    F, S, M = rows.shape
-    for f in range(F):
-        for k in range(S):
-            first = rows[f, k, : S * B]
-            for m in range(first.size):
-                first[m] = w[f, k, m // B]
-            for start in range(S * B, M, S * B):
-                rows[f, k, start : start + S * B] = first
-
-
-@numba.njit(fastmath=True, error_model="numpy")
-def pool_weights_from_rows(rows, w):
-    """Sum rows (F,S,M) over windows and images: w (F,S,S), `pool_weights_to_rows` reversed.
-
-    Folds the rows, which become partial sums.
-    """
-    B = 16
-    F, S, M = rows.shape
-    for f in range(F):
-        for k in range(S):
-            fold = rows[f, k, : S * B]
-            for first in range(S * B, M, S * B):
-                window = rows[f, k, first : first + S * B]
-                for m in range(fold.size):
-                    fold[m] += window[m]
-            for l in range(S):
-                total, images = np.float32(0), fold[l * B : (l + 1) * B]
-                for m in range(images.size):
-                    total += images[m]
-                w[f, k, l] = total
-
-
-@numba.njit(fastmath=True, error_model="numpy")
-def pool_map_forward(y, rows, b, window, z):
-    """One map of the pooling: y (P,Q*16), kernel rows (S,M), b → z (P//S,M), M = Q//S*S*16.
-
-    Every S-th pixel of z counts. `window` (M+S*16) is scratch space whose end is zero.
-    """
-    B = 16
-    S, M = rows.shape
-    for p in range(z.shape[0]):
-        w0, y0, out = rows[0], y[p * S], z[p]
-        for m in range(M):
-            window[m] = w0[m] * y0[m]
-        for k in range(1, S):
-            w0, y0 = rows[k], y[p * S + k]
-            for m in range(M):
-                window[m] += w0[m] * y0[m]
-        for m in range(M):
-            out[m] = window[m] + b
-        for l in range(1, S):
-            part = window[l * B :]
-            for m in range(M):
-                out[m] += part[m]
-
-
-@numba.njit(fastmath=True, error_model="numpy")
-def pool_map_backward(y, rows, dz, window, drows, dx):
+@numba.njit(error_model="numpy")
+def pool_map_backward(y, w, dz, dw, dx):
     """One map of the pooling, backwards and through the sigmoid before it.
 
-    y (P,Q*16), rows (S,M), dz (P//S,M) with zeros but for every S-th pixel → adds to drows (S,M);
-    writes the gradient at the preactivation to dx (P,W*16), whose columns from M on stay as they
-    are. `window` (M+S*16) is scratch space.
+    y (P,Q,16), w (S,S), dz (P//S,Q//S,16) → adds to dw (S,S,16), a sum for each lane; writes the
+    gradient at the preactivation to dx (P,Q,16), but for pixels beyond the last window. Returns the
+    sums of dz and dx, which are the gradients of the two biases.
     """
-    B = 16
-    S, M = rows.shape
-    one = np.float32(1)
+    S, all_dz, all_dx = len(w), block(np.float32(0), 1), block(np.float32(0), 1)
     for p in range(dz.shape[0]):
-        d = dz[p]
-        for m in range(M):
-            window[m] = d[m]
-        for l in range(1, S):  # fill each window with its gradient
-            part = window[l * B :]
-            for m in range(M - l * B):
-                part[m] += d[m]
+        for q in range(dz.shape[1]):
+            all_dz += load(dz[p], q, all_dz)
         for k in range(S):
-            y0, w0, out = y[p * S + k], rows[k], dx[p * S + k]
-            for m in range(M):
-                out[m] = window[m] * w0[m] * (y0[m] * (one - y0[m]))
-        for k in range(S):  # a loop of its own: with the one above it takes half as long again
-            y0, dw = y[p * S + k], drows[k]
-            for m in range(M):
-                dw[m] += window[m] * y0[m]
+            for l in range(S):
+                s = load(dw[k], l, all_dz)
+                for q in range(dz.shape[1]):
+                    d, a = load(dz[p], q, s), load(y[p * S + k], q * S + l, s)
+                    s += d * a
+                    out = w[k, l] * d * (a * (np.float32(1) - a))
+                    all_dx += out
+                    store(dx[p * S + k], q * S + l, out)
+                store(dw[k], l, s)
+    return totals(all_dz)[0], totals(all_dx)[0]
 
 
-@numba.njit(fastmath=True, error_model="numpy")
-def conv_maps_backward(x, dz, dw, db):
-    """Add what maps dz (F,P,W*16) give to the convolution's gradients dw (F,C,K,K) and db (F).
+@numba.njit(error_model="numpy")
+def tap_products(x, dz, k, l, zero):
+    """Sums over all pixels of dz (3,P,Q,16) times x (H,W,16), k rows down and l, l + 1, … aside.
 
-    x is (C,H,W*16); columns of dz beyond the convolution's output must be zero.
+    A Block for each of the three maps, of as many vectors as `zero` has.
     """
-    B = 16
+    s = t = u = zero
+    one = block(np.float32(0), 1)
+    for p in range(dz.shape[1]):
+        for q in range(dz.shape[2]):
+            taps = load(x[p + k], q + l, zero)
+            s += load(dz[0, p], q, one) * taps
+            t += load(dz[1, p], q, one) * taps
+            u += load(dz[2, p], q, one) * taps
+    return s, t, u
+
+
+@numba.njit(error_model="numpy")
+def conv_maps_backward(x, dz, dw):
+    """Add what up to three maps give to the convolution's weights.
+
+    x (C,H,W,16), dz (3,P,Q,16) → adds to dw (F,C,K,K), F <= 3; maps beyond F do not count.
+    """
     F, C, K, _ = dw.shape
-    size = dz.shape[1] * dz.shape[2] - (K - 1) * B
-    for f in range(F):
-        total, d = np.float32(0), dz[f].reshape(-1)
-        for m in range(size):
-            total += d[m]
-        db[f] += total
-    for f in range(0, F, 2):  # two maps at a time share the taps
-        g = min(f + 1, F - 1)
-        d, e, once = dz[f].reshape(-1), dz[g].reshape(-1), np.float32(g - f)
-        for c in range(C):
-            for k in range(K):
-                taps, u, v = x[c].reshape(-1)[k * x.shape[2] :], dw[f, c, k], dw[g, c, k]
-                for l in range(0, K - 4, 5):
-                    tap = taps[l * B :]
-                    s0 = s1 = s2 = s3 = s4 = t0 = t1 = t2 = t3 = t4 = np.float32(0)
-                    for m in range(size):
-                        s0 += d[m] * tap[m]
-                        s1 += d[m] * tap[m + B]
-                        s2 += d[m] * tap[m + 2 * B]
-                        s3 += d[m] * tap[m + 3 * B]
-                        s4 += d[m] * tap[m + 4 * B]
-                        t0 += e[m] * tap[m]
-                        t1 += e[m] * tap[m + B]
-                        t2 += e[m] * tap[m + 2 * B]
-                        t3 += e[m] * tap[m + 3 * B]
-                        t4 += e[m] * tap[m + 4 * B]
-                    for j, s in enumerate((s0, s1, s2, s3, s4)):
-                        u[l + j] += s
-                    for j, t in enumerate((t0, t1, t2, t3, t4)):
-                        v[l + j] += once * t
-                for l in range(K - K % 5, K):
-                    tap = taps[l * B :]
-                    s0 = t0 = np.float32(0)
-                    for m in range(size):
-                        s0 += d[m] * tap[m]
-                        t0 += e[m] * tap[m]
-                    u[l] += s0
-                    v[l] += once * t0
+    for c in range(C):
+        for k in range(K):
+            for l in range(0, K - 4, 5):  # five taps at a time ...
+                sums = tap_products(x[c], dz, k, l, block(np.float32(0), 5))
+                for f, s in enumerate(sums):
+                    for j, total in enumerate(totals(s)):
+                        if f < F:
+                            dw[f, c, k, l + j] += total
+            for l in range(K - K % 5, K):  # ... and those left over, one by one
+                sums = tap_products(x[c], dz, k, l, block(np.float32(0), 1))
+                for f, s in enumerate(sums):
+                    if f < F:
+                        dw[f, c, k, l] += totals(s)[0]
+
+
+@numba.njit(error_model="numpy")
+def dense_lanes_forward(y, w, b, z):
+    """Fully connected layer: y (D,16), w (O,D), b (O) → z (O,16)."""
+    O, D = w.shape
+    for o in range(O):
+        store(z, o, block(b[o], 1))
+    for i in range(D):
+        a = load(y, i, block(np.float32(0), 1))
+        for o in range(O):
+            store(z, o, load(z, o, a) + w[o, i] * a)
+
+
+@numba.njit(error_model="numpy")
+def dense_lanes_backward(dz, w, y, dx):
+    """Gradient at the preactivation before the layer: dz (O,16), w (O,D), y (D,16) → dx (D,16)."""
+    O, D = w.shape
+    for i in range(D):
+        s = block(np.float32(0), 1)
+        for o in range(O):
+            s += w[o, i] * load(dz, o, s)
+        a = load(y, i, s)
+        store(dx, i, s * (a * (np.float32(1) - a)))
+
+
+@numba.njit(error_model="numpy")
+def add_lanes(x, sums):
+    """Sums over the lanes: x (M,16) → sums (M)."""
+    for m in range(len(sums)):
+        sums[m] = totals(load(x, m, block(np.float32(0), 1)))[0]

@@ -190,31 +190,29 @@ def pool_backward_input(dz, w, dx, stride=4):
 def pool_backward_weights(x, dz, dw, stride=4):
     """Gradient at the pooling's weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
     N, C, P, Q = dz.shape
-    K, W = dw.shape[1], x.shape[3]
-    row = np.zeros(((P - 1) * W + Q - 1) * stride + 1, dz.dtype)
+    K = dw.shape[1]
     dw[:] = np.float32(0)
     for n in range(N):
         for c in range(C):
-            flat = x[n, c].reshape(-1)
-            for p in range(P):
-                line, out = dz[n, c, p], row[p * W * stride :]
-                for q in range(Q):
-                    out[q * stride] = line[q]
             for k in range(K):
                 for l in range(0, K - 3, 4):
-                    tap = flat[k * W + l :]
                     s0 = s1 = s2 = s3 = np.float32(0)
-                    for m in range(row.size):
-                        s0 += row[m] * tap[m]
-                        s1 += row[m] * tap[m + 1]
-                        s2 += row[m] * tap[m + 2]
-                        s3 += row[m] * tap[m + 3]
+                    for p in range(P):
+                        tap, d = x[n, c, p * stride + k, l:], dz[n, c, p]
+                        for q in range(Q):
+                            m = q * stride
+                            s0 += d[q] * tap[m]
+                            s1 += d[q] * tap[m + 1]
+                            s2 += d[q] * tap[m + 2]
+                            s3 += d[q] * tap[m + 3]
                     for j, s in enumerate((s0, s1, s2, s3)):
                         dw[c, k, l + j] += s
                 for l in range(K - K % 4, K):
-                    tap, s0 = flat[k * W + l :], np.float32(0)
-                    for m in range(row.size):
-                        s0 += row[m] * tap[m]
+                    s0 = np.float32(0)
+                    for p in range(P):
+                        tap, d = x[n, c, p * stride + k, l:], dz[n, c, p]
+                        for q in range(Q):
+                            s0 += d[q] * tap[q * stride]
                     dw[c, k, l] += s0
 
 

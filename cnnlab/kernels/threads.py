@@ -39,30 +39,22 @@ def loss_and_gradients(params, x, labels, grads):
     Each thread takes a block of the batch through `vector` into gradients of its own; the blocks
     are added up in their order, so the same number of threads gives the same bits.
     """
+    own, private = places(params, x, grads)
+    return blocks_of_the_batch(*params, x, labels, np.arange(len(x)), *grads, own, private)
+
+
+def sgd_steps(params, grads, images, labels, order, batch, rate):
+    """As that of `vector`, with the threads sharing each batch."""
+    own, private = places(params, images, grads)
+    all_of_them = (params.flat, grads.flat, *params, *grads)
+    return sgd_loop(*all_of_them, images, labels, order, batch, rate, own, private)
+
+
+def places(params, images, grads):
+    """Buffers and gradients of their own for as many threads as Numba runs on."""
     n_threads, caller = numba.get_num_threads(), threading.get_ident()
-    own = vector.buffers(caller, n_threads, *(array.shape for array in (x[0], *params)))
-    private = private_gradients(caller, n_threads, sum(array.size for array in grads))
-    return blocks_of_the_batch(*params, x, labels, *grads, own, private)
-
-
-def take(images, chosen):
-    """A batch: the images (M,C,H,W) with the numbers chosen (N), in memory of its own."""
-    x = np.empty((len(chosen), *images.shape[1:]), images.dtype)
-    take_blocks(images, chosen, x, numba.get_num_threads())
-    return x
-
-
-@numba.njit(parallel=True)
-def take_blocks(images, chosen, x, n_threads):
-    """Copy the images chosen (N) of images (M,C,H,W) to x (N,C,H,W), each by who will need it."""
-    N = len(chosen)
-    unit = 16 if N >= 16 * n_threads else 1
-    units = (N + unit - 1) // unit
-    source, rows = images.reshape(len(images), -1), x.reshape(N, -1)
-    for t in numba.prange(n_threads):
-        for n in range(units * t // n_threads * unit, min(N, units * (t + 1) // n_threads * unit)):
-            for i in range(rows.shape[1]):
-                rows[n, i] = source[chosen[n], i]
+    own = vector.buffers(caller, n_threads, *(array.shape for array in (images[0], *params)))
+    return own, private_gradients(caller, n_threads, sum(array.size for array in grads))
 
 
 @functools.lru_cache(maxsize=8)
@@ -71,12 +63,31 @@ def private_gradients(caller, n_threads, size):
     return lanes.zeros(n_threads, -(-size // lanes.LANES) * lanes.LANES + lanes.LANES)
 
 
+@numba.njit
+def sgd_loop(
+    flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
+    images, labels, order, batch, rate, own, private,
+):  # fmt: skip
+    """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`."""
+    loss = 0.0
+    for first in range(0, order.size, batch):
+        chosen = order[first : first + batch]
+        loss += blocks_of_the_batch(
+            cw, cb, pw, pb, dw, db, images, labels, chosen,
+            d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, private,
+        )  # fmt: skip
+        step *= np.float32(rate / chosen.size)
+        flat -= step
+    return loss
+
+
 @numba.njit(parallel=True)
 def blocks_of_the_batch(
-    cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, private
-):
+    cw, cb, pw, pb, dw, db, images, labels, chosen,
+    d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, private,
+):  # fmt: skip
     """Loss and gradients, a block of the batch a thread: whole sixteens where there are enough."""
-    N, T = len(x), len(private)
+    N, T = len(chosen), len(private)
     unit = 16 if N >= 16 * T else 1
     units = (N + unit - 1) // unit
     a, b, c = cw.size, cw.size + cb.size, cw.size + cb.size + pw.size
@@ -84,7 +95,7 @@ def blocks_of_the_batch(
     losses = np.empty((T, 8))  # a cache line for each, too
     for t in numba.prange(T):
         first, last = units * t // T * unit, min(N, units * (t + 1) // T * unit)
-        g, mine, labels_mine = private[t], x[first:last], labels[first:last]
+        g, mine = private[t], chosen[first:last]
         d1, d2, d3 = g[:a].reshape(cw.shape), g[a:b], g[b:c].reshape(pw.shape)
         d4, d5, d6 = g[c:d], g[d:e].reshape(dw.shape), g[e : e + db.size]
         losses[t, 0] = 0
@@ -92,7 +103,7 @@ def blocks_of_the_batch(
             g[:] = np.float32(0)
         else:
             losses[t, 0] = vector.many_images(
-                cw, cb, pw, pb, dw, db, mine, labels_mine, d1, d2, d3, d4, d5, d6, own, t
+                cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, t
             )
     combine(private, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
     return add_up(losses)

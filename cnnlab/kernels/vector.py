@@ -42,8 +42,42 @@ def loss_and_gradients(params, x, labels, grads):
     """
     if len(x) < 8:
         return few_images(*params, x, labels, *grads)
-    shapes = tuple(array.shape for array in (x[0], *params))
-    return many_images(*params, x, labels, *grads, buffers(threading.get_ident(), 1, *shapes), 0)
+    own = buffers(threading.get_ident(), 1, *(array.shape for array in (x[0], *params)))
+    return many_images(*params, x, labels, np.arange(len(x)), *grads, own, 0)
+
+
+def sgd_steps(params, grads, images, labels, order, batch, rate):
+    """Train on the images (M,C,H,W) number `order`, a batch at a time; returns the summed loss.
+
+    Many steps with no way back to Python between them: a step takes less than a millisecond, and
+    Python would take a tenth of it.
+    """
+    own = buffers(threading.get_ident(), 1, *(array.shape for array in (images[0], *params)))
+    return sgd_loop(
+        params.flat, grads.flat, *params, *grads, images, labels, order, batch, rate, own
+    )
+
+
+@numba.njit
+def sgd_loop(
+    flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
+    images, labels, order, batch, rate, own,
+):  # fmt: skip
+    """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`."""
+    loss = 0.0
+    for first in range(0, order.size, batch):
+        chosen = order[first : first + batch]
+        if chosen.size < 8:
+            x, label = images[chosen], labels[chosen]
+            loss += few_images(cw, cb, pw, pb, dw, db, x, label, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
+        else:
+            loss += many_images(
+                cw, cb, pw, pb, dw, db, images, labels, chosen,
+                d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, 0,
+            )  # fmt: skip
+        step *= np.float32(rate / chosen.size)
+        flat -= step
+    return loss
 
 
 @numba.njit
@@ -83,24 +117,22 @@ def few_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, 
 class Buffers(NamedTuple):
     """Where `many_images` keeps what sixteen images need, for several workers.
 
-    The first index is the worker; for the other dimensions see `batch_innermost`.
+    The first index is the worker; for the other dimensions see `batch_innermost`. Of the fully
+    connected layer, "rows" have an image a row, and the others a lane.
     """
 
     mixed: np.ndarray
     image: np.ndarray
     z1: np.ndarray
     y1: np.ndarray
-    rows: np.ndarray
-    d_rows: np.ndarray
-    window: np.ndarray
-    hidden: np.ndarray
-    d_hidden: np.ndarray
     d1: np.ndarray
     z2: np.ndarray
     y2: np.ndarray
-    d2: np.ndarray
-    z3: np.ndarray
+    y2_rows: np.ndarray
     y3: np.ndarray
+    y3_rows: np.ndarray
+    d3_rows: np.ndarray
+    d_pool: np.ndarray
 
 
 @functools.lru_cache(maxsize=8)
@@ -113,73 +145,70 @@ def buffers(thread, n, x, cw, cb, pw, pb, dw, db):
     """
     (C, H, W), (F, _, K, _), S, (O, D), B = x, cw, pw[1], dw, lanes.LANES
     P, Q = H - K + 1, W - K + 1
-    M = Q // S * S * B
     return Buffers(
         mixed=lanes.zeros(n, 4, C * H * W * 4),
-        image=lanes.zeros(n, C, H, W * B),
-        z1=lanes.zeros(n, P, Q * B),
-        y1=lanes.zeros(n, F, P, Q * B),
-        rows=lanes.zeros(n, F, S, M),
-        d_rows=lanes.zeros(n, F, S, M),
-        window=lanes.zeros(n, M + S * B),
-        hidden=lanes.zeros(n, F, P // S, M),
-        d_hidden=lanes.zeros(n, F, P // S, M),
-        d1=lanes.zeros(n, 2, P, W * B),
-        z2=lanes.zeros(n, B, D),
-        y2=lanes.zeros(n, B, D),
-        d2=lanes.zeros(n, B, D),
-        z3=lanes.zeros(n, B, O),
-        y3=lanes.zeros(n, B, O),
+        image=lanes.zeros(n, C, H, W, B),
+        z1=lanes.zeros(n, P, Q, B),
+        y1=lanes.zeros(n, F, P, Q, B),
+        d1=lanes.zeros(n, 3, P, Q, B),
+        z2=lanes.zeros(n, F, P // S, Q // S, B),
+        y2=lanes.zeros(n, D, B),
+        y2_rows=lanes.zeros(n, B, D),
+        y3=lanes.zeros(n, O, B),
+        y3_rows=lanes.zeros(n, B, O),
+        d3_rows=lanes.zeros(n, B, O),
+        d_pool=lanes.zeros(n, F, S, S, B),
     )
 
 
 @numba.njit
-def many_images(cw, cb, pw, pb, dw, db, x, labels, d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, worker):
-    """Loss and gradients sixteen images at a time, side by side in the lanes of the vectors.
+def many_images(
+    cw, cb, pw, pb, dw, db, images, labels, chosen,
+    d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, worker,
+):  # fmt: skip
+    """Loss and gradients of the images chosen (N): sixteen at a time, in the lanes of the vectors.
 
-    In the fully connected layer, between `from_lanes` and `to_lanes`, an image is a row again.
+    For the loss and the weights of the fully connected layer, an image is a row again.
     """
-    N, (C, H, W), (F, _, K, _), S, B = len(x), x.shape[1:], cw.shape, pw.shape[1], lanes.LANES
-    P, Q, (_, D) = (H - K + 1) // S, (W - K + 1) // S, dw.shape  # P, Q: of the pooling
-    image, mixed, z1, y1 = own.image[worker], own.mixed[worker], own.z1[worker], own.y1[worker]
-    rows, d_rows, window = own.rows[worker], own.d_rows[worker], own.window[worker]
-    hidden, d_hidden, d1 = own.hidden[worker], own.d_hidden[worker], own.d1[worker]
-    z2, y2, d2 = own.z2[worker], own.y2[worker], own.d2[worker]
-    z3, y3 = own.z3[worker], own.y3[worker]
-    part_pb, part_dw, part_db = np.empty_like(pb), np.empty_like(dw), np.empty_like(db)
-    d_cw[:], d_cb[:], d_pb[:] = np.float32(0), np.float32(0), np.float32(0)
-    d_dw[:], d_db[:], d_rows[:] = np.float32(0), np.float32(0), np.float32(0)
+    N, (M, C, H, W), F, D, B = len(chosen), images.shape, len(cw), dw.shape[1], lanes.LANES
+    pixels, deck = images.reshape(M, C * H * W), np.arange(4)
+    mixed, image, d1 = own.mixed[worker], own.image[worker], own.d1[worker]
+    z1, y1, z2 = own.z1[worker], own.y1[worker], own.z2[worker]
+    y2, y2_rows = own.y2[worker], own.y2_rows[worker]
+    y3, y3_rows, d3_rows = own.y3[worker], own.y3_rows[worker], own.d3_rows[worker]
+    d_pool, part_dw, part_db = own.d_pool[worker], np.empty_like(dw), np.empty_like(db)
+    d_cw[:], d_cb[:], d_pool[:] = np.float32(0), np.float32(0), np.float32(0)
+    d_pb[:], d_dw[:], d_db[:] = np.float32(0), np.float32(0), np.float32(0)
     loss = 0.0
-    lanes.pool_weights_to_rows(pw, rows)
     for first in range(0, N, B):
-        block, label = x[first : first + B].reshape(-1, C * H * W), labels[first : first + B]
-        n = label.size
+        block = chosen[first : first + B]
+        n = block.size
         if n == B:
-            lanes.interleave(block, mixed)
-            lanes.interleave(mixed, image.reshape(1, C * H * W * B))
+            lanes.interleave(pixels, block, mixed)
+            lanes.interleave(mixed, deck, image.reshape(1, C * H * W * B))
         else:
-            lanes.to_lanes(block, image.reshape(C * H * W, B))
+            lanes.to_lanes(pixels[block], image.reshape(C * H * W, B))
         for f in range(F):
             lanes.conv_map_forward(image, cw[f], cb[f], z1)
-            sigmoid(z1, y1[f])
-            lanes.pool_map_forward(y1[f], rows[f], pb[f], window, hidden[f])
-        lanes.from_lanes(hidden.reshape(D, S * B), z2[:n])
-        sigmoid(z2, y2)
-        dense_forward(y2[:n], dw, db, z3[:n])
-        sigmoid(z3, y3)
-        loss += cross_entropy(y3[:n], label, z3[:n])
-        dense_backward_weights(y2[:n], z3[:n], part_dw)
-        dense_backward_bias(z3[:n], part_db)
-        dense_backward_input(z3[:n], dw, d2[:n])
-        sigmoid_backward(y2, d2, z2)
-        pool_backward_bias(z2[:n].reshape(n, F, P, Q), part_pb)
+            lanes.sigmoid_lanes(z1.reshape(-1, B), y1[f].reshape(-1, B))
+            lanes.pool_map_forward(y1[f], pw[f], pb[f], z2[f])
+        lanes.sigmoid_lanes(z2.reshape(D, B), y2)
+        lanes.dense_lanes_forward(y2, dw, db, y3)
+        lanes.sigmoid_lanes(y3, y3)
+        lanes.from_lanes(y3, y3_rows[:n])
+        loss += cross_entropy(y3_rows[:n], labels[block], d3_rows[:n])
+        lanes.from_lanes(y2, y2_rows[:n])
+        dense_backward_weights(y2_rows[:n], d3_rows[:n], part_dw)
+        dense_backward_bias(d3_rows[:n], part_db)
         d_dw += part_dw
         d_db += part_db
-        d_pb += part_pb
-        lanes.to_lanes(z2[:n], d_hidden.reshape(D, S * B))
-        for f in range(0, F, 2):
-            for g in range(f, min(f + 2, F)):
-                lanes.pool_map_backward(y1[g], rows[g], d_hidden[g], window, d_rows[g], d1[g - f])
-            lanes.conv_maps_backward(image, d1, d_cw[f : f + 2], d_cb[f : f + 2])
-    lanes.pool_weights_from_rows(d_rows, d_pw)
+        lanes.to_lanes(d3_rows[:n], y3)  # from here on y3 and z2 hold gradients
+        lanes.dense_lanes_backward(y3, dw, y2, z2)
+        for f in range(0, F, 3):
+            for g in range(f, min(f + 3, F)):
+                sums = lanes.pool_map_backward(y1[g], pw[g], z2[g], d_pool[g], d1[g - f])
+                d_pb[g] += sums[0]
+                d_cb[g] += sums[1]
+            lanes.conv_maps_backward(image, d1, d_cw[f : f + 3])
+    lanes.add_lanes(d_pool, d_pw.reshape(-1))
     return loss
