@@ -11,7 +11,14 @@ from tqdm import tqdm
 from cnnlab import checkpoint, pool
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.contract import Strategy, check_array
-from cnnlab.network import Network, Parameters, check_gradients, forward, loss_and_gradients
+from cnnlab.network import (
+    Network,
+    Parameters,
+    check_gradients,
+    chosen_gradients,
+    forward,
+    loss_and_gradients,
+)
 
 # Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
 # to this rate the loss still falls smoothly.
@@ -24,9 +31,14 @@ class OneRank:
 
     rank, size = 0, 1
 
-    def gradients(self, strategy, params, x, labels, grads) -> float:
-        """Loss and gradients of the whole batch, from this rank's images x and labels."""
-        return loss_and_gradients(strategy, params, x, labels, grads)
+    def gradients(self, strategy, params, x, labels, grads, chosen=None) -> float:
+        """Loss and gradients of the whole batch, from this rank's images x and labels.
+
+        With `chosen`, only those of them, and without checks.
+        """
+        if chosen is None:
+            return loss_and_gradients(strategy, params, x, labels, grads)
+        return chosen_gradients(strategy, params, x, labels, chosen, grads)
 
     def share(self, chosen: np.ndarray) -> np.ndarray:
         """The indices of this rank's images of a batch: all."""
@@ -180,20 +192,31 @@ def sgd_steps(
     """
     fused = getattr(strategy.module, "sgd_steps", None)
     plain = images.dtype == strategy.dtype and images.flags.carray and labels.flags.carray
-    if fused and ranks is ONE_RANK and plain:
+    if plain:
         check_gradients(strategy, params, images, labels, grads)
         check_array("order", order, np.int64)
         if len(order) and not (0 <= order.min() and order.max() < len(images)):
             raise ValueError(f"order should number images 0..{len(images) - 1}, got {order}")
+    if plain and fused and ranks is ONE_RANK:
         with strategy.lock:
             return float(fused(params, grads, images, labels, order, batch, float(rate)))
     total = 0.0
     for first in range(0, len(order), batch):
         chosen = order[first : first + batch]
         mine = ranks.share(chosen)
-        x = strategy.take(images, mine)
-        total += sgd_step(strategy, params, grads, x, labels[mine], rate, len(chosen), ranks)
+        if plain:
+            total += ranks.gradients(strategy, params, images, labels, grads, mine)
+        else:
+            x = strategy.take(images, mine)
+            total += ranks.gradients(strategy, params, x, labels[mine], grads)
+        update(params, grads, rate / len(chosen))
     return total
+
+
+def update(params: Parameters, grads: Parameters, rate: float) -> None:
+    """Go against the gradients, which become the step."""
+    grads.flat *= rate
+    params.flat -= grads.flat
 
 
 def sgd_step(
@@ -212,8 +235,7 @@ def sgd_step(
     a batch, x and labels are this rank's, and `n_images` counts those of all.
     """
     loss = ranks.gradients(strategy, params, x, labels, grads)
-    grads.flat *= rate / (n_images or len(labels))
-    params.flat -= grads.flat
+    update(params, grads, rate / (n_images or len(labels)))
     return loss
 
 

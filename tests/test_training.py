@@ -87,18 +87,27 @@ def test_a_prediction_is_the_most_likely_class_of_each_image():
 def test_seed_and_epoch_change_the_order(monkeypatch):
     orders = []
 
-    def step(strategy, params, grads, x, labels, rate, *more):
-        orders.append(labels.tolist())
+    def steps(strategy, params, grads, images, labels, order, batch, rate, ranks):
+        orders.append((batch, tuple(order)))
         return 1.0
 
-    monkeypatch.setattr(training, "sgd_step", step)
+    monkeypatch.setattr(training, "sgd_steps", steps)
     monkeypatch.setattr(training, "warm_up", lambda *arguments: None)
     training.train(DIGITS, "loops", epochs=2, batch=100, seed=1)
     training.train(DIGITS, "loops", epochs=1, batch=100, seed=2)
-    assert [len(o) for o in orders] == 3 * [100, 100, 100, 30]
-    epochs = [[n for part in orders[i : i + 4] for n in part] for i in (0, 4, 8)]
-    assert len({tuple(e) for e in epochs}) == 3
-    assert {tuple(sorted(e)) for e in epochs} == {tuple(sorted(DIGITS.train_labels))}
+    assert [batch for batch, _ in orders] == [100] * 3 and len(set(orders)) == 3
+    assert {tuple(sorted(order)) for _, order in orders} == {tuple(range(330))}
+
+
+def test_an_epoch_of_many_batches_goes_through_all_images():
+    seen = []
+    data = load("digits", 70, 10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "sgd_steps", lambda *a: seen.append(a[5]) or 1.0)
+        training.train(data, "loops", batch=1)
+    epoch = seen[1:]  # after the warm-up
+    assert [len(part) for part in epoch] == [training.STEPS] * 2 + [70 - 2 * training.STEPS]
+    assert sorted(np.concatenate(epoch)) == list(range(70))
 
 
 def test_a_step_goes_against_the_mean_gradient():

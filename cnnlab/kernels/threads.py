@@ -33,14 +33,15 @@ from cnnlab.kernels.collapsed_dense import (  # noqa: F401
 )
 
 
-def loss_and_gradients(params, x, labels, grads):
-    """Loss of a batch x (N,C,H,W) with labels (N) and its gradients, summed over the batch.
+def loss_and_gradients(params, x, labels, grads, chosen=None):
+    """Loss of a batch x (N,C,H,W) with labels (N) and its gradients, as that of `vector`.
 
     Each thread takes a block of the batch through `vector` into gradients of its own; the blocks
     are added up in their order, so the same number of threads gives the same bits.
     """
     own, private = places(params, x, grads)
-    return blocks_of_the_batch(*params, x, labels, np.arange(len(x)), *grads, own, private)
+    chosen = np.arange(len(x)) if chosen is None else chosen
+    return blocks_of_the_batch(*params, x, labels, chosen, *grads, own, private)
 
 
 def sgd_steps(params, grads, images, labels, order, batch, rate):

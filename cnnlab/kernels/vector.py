@@ -34,16 +34,18 @@ from cnnlab.kernels.image_rows import (  # noqa: F401  the contract
 )
 
 
-def loss_and_gradients(params, x, labels, grads):
+def loss_and_gradients(params, x, labels, grads, chosen=None):
     """Loss of a batch x (N,C,H,W) with labels (N) and its gradients, summed over the batch.
 
-    `params` and `grads` hold (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b). A few images go
-    through the contract's functions; more of them go sixteen at a time, side by side.
+    `params` and `grads` hold (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b). With `chosen`, the
+    batch is those of the images x and labels. A few images go through the contract's functions;
+    more of them go sixteen at a time, side by side.
     """
-    if len(x) < 8:
-        return few_images(*params, x, labels, *grads)
+    chosen = np.arange(len(x)) if chosen is None else chosen
+    if len(chosen) < 8:
+        return few_images(*params, x[chosen], labels[chosen], *grads)
     own = buffers(threading.get_ident(), 1, *(array.shape for array in (x[0], *params)))
-    return many_images(*params, x, labels, np.arange(len(x)), *grads, own, 0)
+    return many_images(*params, x, labels, chosen, *grads, own, 0)
 
 
 def sgd_steps(params, grads, images, labels, order, batch, rate):
