@@ -35,8 +35,8 @@ class Contestant:
         self.labels = data.train_labels
         self.order, self.position = np.random.default_rng(0).permutation(len(self.labels)), 0
         # As in training: what a strategy does without a way back to Python, it does here.
-        fused = hasattr(strategy.module, "sgd_steps")
-        self.n_steps = max(1, min(STEPS, len(self.order) // batch)) if fused else 1
+        several = max(1, min(STEPS, len(self.order) // batch))
+        self.n_steps = several if strategy.sgd_steps else 1
 
     def next_batches(self) -> np.ndarray:
         """Indices of the next `n_steps` batches, round and round through the shuffled images."""

@@ -178,11 +178,13 @@ def chosen_gradients(strategy, params, images, labels, chosen, grads) -> float:
     For loops over batches that were checked as a whole, see `training.sgd_steps`.
     """
     with strategy.lock:
-        if hasattr(strategy.module, "sgd_steps"):  # these find the images where they lie
-            fused = strategy.module.loss_and_gradients
+        fused = getattr(strategy.module, "loss_and_gradients", None)
+        if strategy.sgd_steps:  # these find the images where they lie
             return float(fused(params.arrays, images, labels, grads.arrays, chosen))
-        x = strategy.take(images, chosen)
-        return composed(strategy, params, x, labels[chosen], grads)
+        x, labels = strategy.take(images, chosen), labels[chosen]
+        if fused:
+            return float(fused(params.arrays, x, labels, grads.arrays))
+        return composed(strategy, params, x, labels, grads)
 
 
 def check_gradients(strategy, params, x, labels, grads) -> None:

@@ -17,7 +17,6 @@ from cnnlab.network import (
     check_gradients,
     chosen_gradients,
     forward,
-    loss_and_gradients,
 )
 
 # Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
@@ -31,14 +30,12 @@ class OneRank:
 
     rank, size = 0, 1
 
-    def gradients(self, strategy, params, x, labels, grads, chosen=None) -> float:
-        """Loss and gradients of the whole batch, from this rank's images x and labels.
+    def gradients(self, strategy, params, images, labels, chosen, grads) -> float:
+        """Loss and gradients of the whole batch, from this rank's `chosen` images and labels.
 
-        With `chosen`, only those of them, and without checks.
+        Nothing is checked, see `network.chosen_gradients`.
         """
-        if chosen is None:
-            return loss_and_gradients(strategy, params, x, labels, grads)
-        return chosen_gradients(strategy, params, x, labels, chosen, grads)
+        return chosen_gradients(strategy, params, images, labels, chosen, grads)
 
     def share(self, chosen: np.ndarray) -> np.ndarray:
         """The indices of this rank's images of a batch: all."""
@@ -190,26 +187,26 @@ def sgd_steps(
     that, where nothing has to be said to other ranks between two steps. `grads` is as in
     `sgd_step`. Raises ValueError or TypeError on bad arguments.
     """
-    fused = getattr(strategy.module, "sgd_steps", None)
     plain = images.dtype == strategy.dtype and images.flags.carray and labels.flags.carray
     if plain:
         check_gradients(strategy, params, images, labels, grads)
         check_array("order", order, np.int64)
         if len(order) and not (0 <= order.min() and order.max() < len(images)):
             raise ValueError(f"order should number images 0..{len(images) - 1}, got {order}")
-    if plain and fused and ranks is ONE_RANK:
+    if plain and strategy.sgd_steps and ranks is ONE_RANK:
+        everything = params, grads, images, labels, order, batch, float(rate)
         with strategy.lock:
-            return float(fused(params, grads, images, labels, order, batch, float(rate)))
+            return float(strategy.sgd_steps(*everything))
     total = 0.0
     for first in range(0, len(order), batch):
         chosen = order[first : first + batch]
         mine = ranks.share(chosen)
         if plain:
-            total += ranks.gradients(strategy, params, images, labels, grads, mine)
+            total += ranks.gradients(strategy, params, images, labels, mine, grads)
+            update(params, grads, rate / len(chosen))
         else:
             x = strategy.take(images, mine)
-            total += ranks.gradients(strategy, params, x, labels[mine], grads)
-        update(params, grads, rate / len(chosen))
+            total += sgd_step(strategy, params, grads, x, labels[mine], rate, len(chosen), ranks)
     return total
 
 
@@ -234,7 +231,9 @@ def sgd_step(
     `grads` is the place for the gradients, and holds the step afterwards. Where several ranks share
     a batch, x and labels are this rank's, and `n_images` counts those of all.
     """
-    loss = ranks.gradients(strategy, params, x, labels, grads)
+    if len(x):  # where there are more ranks than images, some have none
+        check_gradients(strategy, params, x, labels, grads)
+    loss = ranks.gradients(strategy, params, x, labels, np.arange(len(x)), grads)
     update(params, grads, rate / (n_images or len(labels)))
     return loss
 

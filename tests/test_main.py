@@ -1,3 +1,4 @@
+import functools
 import json
 import subprocess
 import sys
@@ -149,6 +150,7 @@ def test_a_wrong_step_is_not_timed(monkeypatch):
     found["vector"].check()
     right = module.sgd_steps
 
+    @functools.wraps(right)
     def twice_as_far(params, grads, images, labels, order, batch, rate):
         return right(params, grads, images, labels, order, batch, 2 * rate)
 

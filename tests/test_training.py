@@ -8,7 +8,7 @@ import pytest
 from cnnlab import pool, training
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
-from cnnlab.network import Network, forward
+from cnnlab.network import Network, forward, loss_and_gradients
 
 DIGITS = load("digits", 330, 100)
 READ_ONLY = load("digits", 330, 100)
@@ -19,15 +19,16 @@ for array in (READ_ONLY.train_images, READ_ONLY.train_labels, READ_ONLY.test_ima
 def test_all_is_compiled_before_the_clock_starts(monkeypatch):
     log = []
 
-    def step(strategy, params, x, labels, grads):
-        log.append((len(x), x.dtype, x.flags.writeable, len(labels), labels.flags.writeable))
+    def step(strategy, params, images, labels, chosen, grads):
+        types = [(array.dtype, array.flags.writeable) for array in (images, labels, chosen)]
+        log.append((len(chosen), *types))
         return 1.0
 
     def clock():
         log.append("clock")
         return float(len(log))
 
-    monkeypatch.setattr(training, "loss_and_gradients", step)
+    monkeypatch.setattr(training, "chosen_gradients", step)
     monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=clock))
     for batch, sizes in ((64, [64] * 5 + [10]), (330, [330]), (33, [33] * 10)):
         log.clear()
@@ -116,7 +117,7 @@ def test_a_step_goes_against_the_mean_gradient():
     before = params.flat.copy()
     x, labels = DIGITS.train_images[:8], DIGITS.train_labels[:8]
     training.sgd_step(strategy, params, grads, x, labels, 0.5)
-    training.loss_and_gradients(strategy, net.parameters(), x, labels, grads)
+    loss_and_gradients(strategy, net.parameters(), x, labels, grads)
     np.testing.assert_allclose(params.flat, before - 0.5 * grads.flat / 8, atol=1e-7)
 
 

@@ -76,6 +76,16 @@ class Strategy:
         """A batch: the images with the numbers `chosen`, copied, in the strategy's dtype."""
         return images[chosen].astype(self.dtype, copy=False)
 
+    @property
+    def sgd_steps(self):
+        """The module's loop over batches, if it has one that goes with its `loss_and_gradients`.
+
+        A module made from another's functions may have replaced only one of the two.
+        """
+        steps = getattr(self.module, "sgd_steps", None)
+        gradients = getattr(self.module, "loss_and_gradients", None)
+        return steps if steps and gradients.__module__ == steps.__module__ else None
+
     def kernel(self, name: str):
         """The raw, unchecked function `name` of the strategy's module."""
         return getattr(self.module, name)

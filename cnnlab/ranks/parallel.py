@@ -3,7 +3,7 @@
 import numpy as np
 
 from cnnlab.kernels.contract import Strategy
-from cnnlab.network import Parameters, chosen_gradients, loss_and_gradients
+from cnnlab.network import Parameters, chosen_gradients
 from cnnlab.ranks.schedules import block
 from cnnlab.training import OneRank
 
@@ -37,24 +37,19 @@ class DataParallel(LayerParallel):
         return chosen[first:last]
 
     def gradients(
-        self, strategy: Strategy, params: Parameters, x, labels, grads: Parameters, chosen=None
+        self, strategy: Strategy, params: Parameters, images, labels, chosen, grads: Parameters
     ) -> float:
-        """Loss and gradients of the whole batch, from this rank's share x (N,C,H,W), labels (N).
+        """Loss and gradients of the whole batch, from this rank's `chosen` images and labels.
 
-        As `network.loss_and_gradients`, but the share may be empty. With `chosen`, the share is
-        those of the images x, and nothing is checked. All ranks get the same bits.
+        As `network.chosen_gradients`, but the share may be empty. All ranks get the same bits.
         """
-        n = len(x if chosen is None else chosen)
-        halves = [slice(0, n // 2), slice(n // 2, n)]
+        half = len(chosen) // 2
         requests, sums = [], []
-        for part in halves if self.overlap else [slice(0, n)]:
+        for part in [chosen[:half], chosen[half:]] if self.overlap else [chosen]:
             mine = np.zeros(grads.flat.size + 1, grads.flat.dtype)  # and the loss: one message
-            if part.start < part.stop:
-                if chosen is None:
-                    loss = loss_and_gradients(strategy, params, x[part], labels[part], grads)
-                else:
-                    loss = chosen_gradients(strategy, params, x, labels, chosen[part], grads)
-                mine[:-1], mine[-1] = grads.flat, loss
+            if len(part):
+                mine[-1] = chosen_gradients(strategy, params, images, labels, part, grads)
+                mine[:-1] = grads.flat
             sums.append(np.empty_like(mine))
             if self.overlap:
                 requests.append(self.comm.Iallreduce(mine, sums[-1]))
