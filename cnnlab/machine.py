@@ -104,14 +104,17 @@ def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
     """
     if lanes not in (None, 4, 8, 16):
         raise ValueError(f"lanes: expected 4, 8 or 16, got {lanes!r}")
-    widths = [lanes] if lanes else [n for n in (4, 8, 16) if n <= _simd()[1]]
+    widths = [lanes] if lanes else _widths()
     return max(_best_rate(*_peak_sweep(width), seconds / len(widths)) for width in widths)
 
 
 def peak_sweep() -> tuple[Callable[[], float], int]:
     """A call that works at the peak of one core, and how many FLOP it does."""
-    widths = [n for n in (4, 8, 16) if n <= _simd()[1]]
-    return _peak_sweep(max(widths, key=lambda width: float32_peak(0.1, width)))
+    return _peak_sweep(max(_widths(), key=lambda width: float32_peak(0.1, width)))
+
+
+def _widths() -> list[int]:
+    return [n for n in (4, 8, 16) if n <= _simd()[1]]
 
 
 def _peak_sweep(lanes: int) -> tuple[Callable[[], float], int]:

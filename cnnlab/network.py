@@ -165,11 +165,8 @@ def loss_and_gradients(
     TypeError on bad arguments.
     """
     check_gradients(strategy, params, x, labels, grads)
-    fused = getattr(strategy.module, "loss_and_gradients", None)
     with strategy.lock:
-        if fused:
-            return float(fused(params.arrays, x, labels, grads.arrays))
-        return composed(strategy, params, x, labels, grads)
+        return fused_or_composed(strategy, params, x, labels, grads)
 
 
 def chosen_gradients(strategy, params, images, labels, chosen, grads) -> float:
@@ -178,13 +175,19 @@ def chosen_gradients(strategy, params, images, labels, chosen, grads) -> float:
     For loops over batches that were checked as a whole, see `training.sgd_steps`.
     """
     with strategy.lock:
-        fused = getattr(strategy.module, "loss_and_gradients", None)
         if strategy.sgd_steps:  # these find the images where they lie
+            fused = strategy.module.loss_and_gradients
             return float(fused(params.arrays, images, labels, grads.arrays, chosen))
-        x, labels = strategy.take(images, chosen), labels[chosen]
-        if fused:
-            return float(fused(params.arrays, x, labels, grads.arrays))
-        return composed(strategy, params, x, labels, grads)
+        x = strategy.take(images, chosen)
+        return fused_or_composed(strategy, params, x, labels[chosen], grads)
+
+
+def fused_or_composed(strategy, params, x, labels, grads) -> float:
+    """Loss and gradients by the strategy's own `loss_and_gradients`, or else by its contract."""
+    fused = getattr(strategy.module, "loss_and_gradients", None)
+    if fused:
+        return float(fused(params.arrays, x, labels, grads.arrays))
+    return composed(strategy, params, x, labels, grads)
 
 
 def check_gradients(strategy, params, x, labels, grads) -> None:

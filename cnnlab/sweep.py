@@ -10,6 +10,7 @@ import numpy as np
 from cnnlab import measure, pool, scaling
 from cnnlab.bench import EPOCH, Contestant
 from cnnlab.kernels import KERNELS, threads
+from cnnlab.network import Parameters
 
 
 def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
@@ -31,7 +32,7 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     checks = {"vector": one.check} | {name: contestant.check for name, contestant in many.items()}
     calls = {"vector": one.step} | {name: contestant.step for name, contestant in many.items()}
     calls |= {f"machine {n}": functools.partial(on_their_own, n) for n in counts}
-    calls |= {f"serial: {part}": call for part, call in serial_parts(one, cores).items()}
+    calls |= {f"serial: {part}": call for part, call in serial_parts(one.grads, cores).items()}
     with pool.threads(cores):
         timings = measure.compare(calls, checks=checks, repeats=repeats, min_time=0.05)
     steps = {name: one.n_steps for name in checks}
@@ -66,9 +67,9 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     }
 
 
-def serial_parts(contestant: Contestant, n_threads: int) -> dict[str, Callable[[], object]]:
+def serial_parts(grads: Parameters, n_threads: int) -> dict[str, Callable[[], object]]:
     """What one thread does alone in every step of `threads`, and the start of the others."""
-    grads, places = contestant.grads.copy(), np.zeros(1024)
+    grads, places = grads.copy(), np.zeros(1024)
     private = threads.private_gradients(0, n_threads, grads.flat.size)
     return {
         "adding up gradients": lambda: threads.combine(private, *grads),

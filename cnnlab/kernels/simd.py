@@ -100,10 +100,7 @@ def shifted(typing, value, n):
     """A Block whose numbers, taken for 32-bit integers, are shifted left by n bits."""
 
     def code(context, builder, signature, arguments):
-        bits = builder.trunc(arguments[1], INT)
-        undefined = ir.Constant(WHOLE, ir.Undefined)
-        first = builder.insert_element(undefined, bits, ir.Constant(INT, 0))
-        bits = builder.shuffle_vector(first, undefined, ir.Constant(WHOLE, [0] * LANES))
+        bits = _everywhere(builder, builder.trunc(arguments[1], INT), WHOLE)
         return _joined(
             builder,
             [
@@ -170,9 +167,14 @@ def _vectors(builder, value, kind, n):
     """A Block, or a float32 in all places, as n LLVM vectors."""
     if isinstance(kind, Block):
         return [builder.extract_value(value, j) for j in range(kind.n)] * (n // kind.n)
-    undefined = ir.Constant(VECTOR, ir.Undefined)
+    return [_everywhere(builder, value, VECTOR)] * n
+
+
+def _everywhere(builder, value, kind):
+    """An LLVM vector all of whose numbers are this one."""
+    undefined = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(INT, 0))
-    return [builder.shuffle_vector(first, undefined, ir.Constant(WHOLE, [0] * LANES))] * n
+    return builder.shuffle_vector(first, undefined, ir.Constant(WHOLE, [0] * LANES))
 
 
 def _joined(builder, vectors):
