@@ -27,4 +27,18 @@ def _widen_vectors() -> None:
         numba.config.CPU_FEATURES = features
 
 
+def _unroll_once() -> None:
+    """Keep LLVM from unrolling loops whose length it does not know: compiling takes half as long.
+
+    Numba optimises a function anew in each function that calls it, and a parallel loop three times
+    more; what was unrolled, and the loops for what is left over, would be unrolled each time. No
+    kernel here gains from it. Only for those LLVMs that are known to have these options, because
+    others would end the process.
+    """
+    if 15 <= llvmlite.binding.llvm_version_info[0] <= 22:
+        for option in ("-unroll-runtime=false", "-unroll-max-upperbound=1"):
+            llvmlite.binding.set_option("cnnlab", option)
+
+
 _widen_vectors()
+_unroll_once()

@@ -22,9 +22,9 @@ def folder(name: str) -> Path:
 
 
 def sources() -> str:
-    """A digest of the sources of all kernels."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).with_name("kernels").rglob("*.py")):
+    """A digest of the sources of all kernels, and of what tells the compiler its options."""
+    digest, package = hashlib.sha256(), Path(__file__).parent
+    for file in (package / "__init__.py", *sorted((package / "kernels").rglob("*.py"))):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

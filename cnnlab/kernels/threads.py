@@ -99,12 +99,13 @@ def blocks_of_the_batch(
         g, mine = private[t], chosen[first:last]
         d1, d2, d3 = g[:a].reshape(cw.shape), g[a:b], g[b:c].reshape(pw.shape)
         d4, d5, d6 = g[c:d], g[d:e].reshape(dw.shape), g[e : e + db.size]
+        worker = np.int64(t)  # prange counts without a sign, and Numba would compile all anew
         losses[t, 0] = 0
         if first == last:
             g[:] = np.float32(0)
         else:
             losses[t, 0] = vector.many_images(
-                cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, t
+                cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, worker
             )
     combine(private, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
     return add_up(losses)
@@ -117,7 +118,8 @@ def combine(private, d_cw, d_cb, d_pw, d_pb, d_dw, d_db):
     for t in range(1, len(private)):
         total += private[t]
     for out in (d_cw.reshape(-1), d_cb, d_pw.reshape(-1), d_pb, d_dw.reshape(-1), d_db):
-        out[:] = total[first : first + out.size]
+        for i in range(out.size):
+            out[i] = total[first + i]
         first += out.size
 
 

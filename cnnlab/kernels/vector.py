@@ -55,28 +55,35 @@ def sgd_steps(params, grads, images, labels, order, batch, rate):
     Python would take a tenth of it.
     """
     own = buffers(threading.get_ident(), 1, *(array.shape for array in (images[0], *params)))
-    return sgd_loop(
-        params.flat, grads.flat, *params, *grads, images, labels, order, batch, rate, own
-    )
+    loss, whole = 0.0, order.size - order.size % batch
+    for part in (order[:whole], order[whole:]):
+        if part.size:
+            few = True if min(batch, part.size) < 8 else None
+            everything = (params.flat, grads.flat, *params, *grads, images, labels, part)
+            loss += sgd_loop(*everything, batch, rate, own, few)
+    return loss
 
 
 @numba.njit
 def sgd_loop(
     flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
-    images, labels, order, batch, rate, own,
+    images, labels, order, batch, rate, own, few,
 ):  # fmt: skip
-    """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`."""
+    """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`.
+
+    `few` is None or True, so that Numba compiles the one way that is needed and not the other.
+    """
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        if chosen.size < 8:
-            x, label = images[chosen], labels[chosen]
-            loss += few_images(cw, cb, pw, pb, dw, db, x, label, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
-        else:
+        if few is None:
             loss += many_images(
                 cw, cb, pw, pb, dw, db, images, labels, chosen,
                 d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, 0,
             )  # fmt: skip
+        else:
+            x, label = images[chosen], labels[chosen]
+            loss += few_images(cw, cb, pw, pb, dw, db, x, label, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
         step *= np.float32(rate / chosen.size)
         flat -= step
     return loss
