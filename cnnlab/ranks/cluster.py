@@ -23,6 +23,8 @@ from cnnlab.ranks import guard
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a word: killed, or out of memory"
+# A rank counts as there after two beats of the controller's heart, by default three seconds apart.
+HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
 GRACE = 3.0  # seconds that the other ranks get to finish once one has failed
 PRELUDE = """
 import numpy as np
@@ -150,6 +152,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
         n=n_ranks,
         profile_dir=folder,
         config=configuration(mpiexec, name, n_threads),
+        controller_args=HEARTBEAT,
         log_level=logging.CRITICAL,
         engine_timeout=timeout,
         shutdown_atexit=False,  # the guard does that

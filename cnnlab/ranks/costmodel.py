@@ -1,5 +1,6 @@
 """What a message costs: latency and bandwidth fitted here, times predicted, clusters simulated."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,18 +117,16 @@ def simulate(
     at_least("n", n, 0)
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule: expected one of {', '.join(SCHEDULES)}, got {schedule!r}")
-    now = [0.0] * ranks if start is None else [float(t) for t in start]
+    now = np.zeros(ranks) if start is None else np.array(start, float)
     if len(now) != ranks:
         raise ValueError(f"start: expected one time for each of {ranks} ranks, got {len(now)}")
     latency, byte, add = model.latency, model.gap * model.size_of, model.add
     programs = [SCHEDULES[schedule](rank, ranks, n) for rank in range(ranks)]
     for steps in zip(*programs, strict=True):
-        later = now.copy()
-        for rank, (to, a, b, source, c, d, adds) in enumerate(steps):
-            if to != NOBODY and a < b:
-                later[rank] = now[rank] + (b - a) * byte
-            if source != NOBODY and c < d:
-                came = max(now[rank], now[source]) + latency + (d - c) * byte
-                later[rank] = max(later[rank], came + (d - c) * add * adds)
-        now = later
-    return np.array(now)
+        numbers = np.fromiter(itertools.chain.from_iterable(steps), int, 7 * ranks)
+        to, a, b, source, c, d, adds = numbers.reshape(ranks, 7).T
+        sent = np.where(to != NOBODY, b - a, 0)
+        received = np.where(source != NOBODY, d - c, 0)
+        came = np.maximum(now, now[source]) + latency + received * (byte + add * adds)
+        now = np.maximum(now + sent * byte, np.where(received, came, 0))
+    return now

@@ -7,6 +7,7 @@ Every process of a cluster carries the cluster's name in its environment. As a p
 import os
 import subprocess
 import sys
+import time
 
 import psutil
 
@@ -26,17 +27,15 @@ def members(name: str) -> list[psutil.Process]:
 
 
 def end(name: str) -> None:
-    """Kill what is left of a cluster, and wait until it is gone."""
-    for _ in range(3):  # a process may have started another one meanwhile
-        left = members(name)
-        for process in left:
+    """Kill what is left of a cluster, and wait until all of it has ended."""
+    until = time.monotonic() + 15
+    while (left := members(name)) and time.monotonic() < until:
+        for process in left:  # one of them may have started another meanwhile
             try:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
-        psutil.wait_procs(left, timeout=5)
-        if not left:
-            return
+        time.sleep(0.02)
 
 
 def watch(name: str) -> subprocess.Popen:

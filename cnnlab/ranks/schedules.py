@@ -26,6 +26,9 @@ class Step(NamedTuple):
     add: bool = False
 
 
+IDLE = Step()
+
+
 def tree(rank: int, size: int, n: int) -> Iterator[Step]:
     """Reduce to rank 0 along a binomial tree, and broadcast back along it: 2 log2(P) rounds."""
     distance = 1
@@ -35,7 +38,7 @@ def tree(rank: int, size: int, n: int) -> Iterator[Step]:
         elif rank % (2 * distance) == 0 and rank + distance < size:
             yield Step(source=rank + distance, d=n, add=True)
         else:
-            yield Step()
+            yield IDLE
         distance *= 2
     while distance > 1:
         distance //= 2
@@ -44,7 +47,7 @@ def tree(rank: int, size: int, n: int) -> Iterator[Step]:
         elif rank % (2 * distance) == 0 and rank + distance < size:
             yield Step(to=rank + distance, b=n)
         else:
-            yield Step()
+            yield IDLE
 
 
 def butterfly(rank: int, size: int, n: int) -> Iterator[Step]:
@@ -54,7 +57,7 @@ def butterfly(rank: int, size: int, n: int) -> Iterator[Step]:
     distance = 1
     while distance < ranks:
         if within == NOBODY:
-            yield Step()
+            yield IDLE
         else:
             peer = unfolded(within ^ distance, size)
             yield Step(peer, 0, n, peer, 0, n, add=True)
@@ -83,7 +86,7 @@ def rabenseifner(rank: int, size: int, n: int) -> Iterator[Step]:
     first, last, distance, halves = 0, ranks, ranks // 2, []
     while distance >= 1:  # blocks first … last are this rank's; it keeps the half that holds it
         if within == NOBODY:
-            yield Step()
+            yield IDLE
         else:
             middle = (first + last) // 2
             peer = unfolded(within ^ distance, size)
@@ -95,7 +98,7 @@ def rabenseifner(rank: int, size: int, n: int) -> Iterator[Step]:
         distance //= 2
     for _ in range(ranks.bit_length() - 1):
         if within == NOBODY:
-            yield Step()
+            yield IDLE
         else:
             peer, kept, given = halves.pop()
             yield Step(peer, *kept, peer, *given)
@@ -144,7 +147,7 @@ def fold(rank: int, size: int, n: int) -> Iterator[Step]:
     if not extra:
         return
     if rank >= 2 * extra:
-        yield Step()
+        yield IDLE
     elif rank % 2:
         yield Step(source=rank - 1, d=n, add=True)
     else:
@@ -157,7 +160,7 @@ def unfold(rank: int, size: int, n: int) -> Iterator[Step]:
     if not extra:
         return
     if rank >= 2 * extra:
-        yield Step()
+        yield IDLE
     elif rank % 2:
         yield Step(to=rank - 1, b=n)
     else:
