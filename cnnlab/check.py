@@ -210,16 +210,18 @@ def threaded(operation: str, function: Callable, **options) -> bool:
     """Like `exercise`, for a parallel kernel: on 1, 2, 3 and more threads than cores, many times.
 
     A race may go well for a while, so a large case is run again and again on each; and its loops
-    are followed as plain Python, where they allow it, for two iterations at one element. Uses as
-    many threads as Numba has room for, see `cnnlab.pool`.
+    are followed as plain Python, where they allow it, for two iterations at one element: then fewer
+    runs will do. Uses as many threads as Numba has room for, see `cnnlab.pool`.
     """
     for n_threads in sorted({1, min(2, pool.size()), min(3, pool.size()), min(16, pool.size())}):
         with pool.threads(n_threads):
-            verdict = followed(operation, function, options) if n_threads > 1 else Verdict(True, "")
+            seen = followed(operation, function, options) if n_threads > 1 else None
+            verdict = Verdict(True, "") if seen is None else seen
             if verdict:
                 verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
             if verdict:
-                verdict = kernel(operation, function, cases=12 * CROWDS, **options)
+                times = 1 if n_threads == 1 else 3 if seen else 12
+                verdict = kernel(operation, function, cases=times * CROWDS, **options)
         if not verdict:
             threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
             right = "" if n_threads == 1 else "right on fewer, and "
@@ -229,14 +231,17 @@ def threaded(operation: str, function: Callable, **options) -> bool:
     return True
 
 
-def followed(operation: str, function: Callable, options: dict) -> Verdict:
-    """Whether two iterations of a parallel loop meet at an element, see `accesses.race`."""
+def followed(operation: str, function: Callable, options: dict) -> Verdict | None:
+    """Whether two iterations of a parallel loop meet at an element, see `accesses.race`.
+
+    None for a kernel that cannot be followed as plain Python: the clock must do.
+    """
     tried = STRIDE_ONE[2]
     try:
         with np.errstate(all="ignore"):  # outputs hold NaN before they are written
             found = race(function, draw(operation, tried), **options)
     except (TypeError, AttributeError, NumbaError):
-        return Verdict(True, "cannot be followed as plain Python: the clock must do")
+        return None
     except IndexError as error:
         return Verdict(False, f"{at(tried)}: {error}")
     return Verdict(found is None, f"{at(tried)}: {found}")

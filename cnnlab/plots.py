@@ -13,7 +13,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
-from sklearn.metrics import ConfusionMatrixDisplay
 
 from cnnlab import machine, pool
 from cnnlab.measure import Timing, digits, in_words, speedup
@@ -224,6 +223,8 @@ def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
 @figure
 def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
     """Draw how many images of each true class (row) were taken for each class (column)."""
+    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it takes a second
+
     _, ax = plt.subplots(figsize=(5.2, 5))
     display = ConfusionMatrixDisplay(np.asarray(matrix), display_labels=class_names)
     root = {"norm": PowerNorm(0.5, vmin=0)}  # shows rare mistakes

@@ -3,13 +3,14 @@
 import functools
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 
 from cnnlab import measure, pool, scaling
 from cnnlab.bench import EPOCH, Contestant
-from cnnlab.kernels import KERNELS, threads
+from cnnlab.kernels import KERNELS, threads, vector
 from cnnlab.network import Parameters
 
 
@@ -17,10 +18,10 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     """Measure `threads` on one thread, two, and so on to all cores, and twice and four times that.
 
     Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
-    against `vector` on one thread, and the `machine_efficiency` of threads that have nothing in
-    common, which no program can pass; the fitted laws, and `serial`: the share of a step on one
-    thread that was measured to run on one thread only, by part. Numba must have room for that many
-    threads, see `cnnlab.pool`; else ValueError.
+    against `vector` on one thread, and the `machine_efficiency` of networks that have nothing in
+    common, one a thread, which no program can pass (None for more threads than cores); the fitted
+    laws, and `serial`: the share of a step on one thread that was measured to run on one thread
+    only, by part. Numba must have room for that many threads, see `cnnlab.pool`; else ValueError.
     """
     cores = pool.usable_cores()
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
@@ -31,9 +32,10 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
     checks = {"vector": one.check} | {name: contestant.check for name, contestant in many.items()}
     calls = {"vector": one.step} | {name: contestant.step for name, contestant in many.items()}
-    calls |= {f"machine {n}": functools.partial(on_their_own, n) for n in counts}
+    on_their_own = OnTheirOwn(one, cores)
+    calls |= {f"machine {n}": functools.partial(on_their_own, n) for n in counts[:cores]}
     calls |= {f"serial: {part}": call for part, call in serial_parts(one.grads, cores).items()}
-    with pool.threads(cores):
+    with pool.threads(cores), on_their_own.threads:
         timings = measure.compare(calls, checks=checks, repeats=repeats, min_time=0.05)
     steps = {name: one.n_steps for name in checks}
     timings = {
@@ -53,8 +55,10 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
             for n, t in zip(counts, runs, strict=True)
         ],
         "machine_efficiency": [
-            float(measure.ratio(timings["machine 1"], timings[f"machine {n}"])) for n in counts
-        ],
+            float(measure.ratio(timings["machine 1"], timings[f"machine {n}"]))
+            for n in counts[:cores]
+        ]
+        + [None] * (len(counts) - cores),
         "amdahl": scaling.fit_amdahl(counts[:cores], relative[:cores]).serial_fraction
         if cores > 1
         else None,
@@ -72,25 +76,29 @@ def serial_parts(grads: Parameters, n_threads: int) -> dict[str, Callable[[], ob
     grads, places = grads.copy(), np.zeros(1024)
     private = threads.private_gradients(0, n_threads, grads.flat.size)
     return {
-        "adding up gradients": lambda: threads.combine(private, *grads),
+        "adding up gradients": lambda: threads.add_up(private, grads.flat),
         "starting the threads": lambda: start_threads(places),
     }
 
 
-def on_their_own(n_threads: int) -> None:
-    """The same work for each of so many threads, all of it in registers."""
-    with pool.threads(n_threads):
-        count(np.zeros((n_threads, 8)), 300_000)
+class OnTheirOwn:
+    """Threads that each train a network of their own with `vector`, as long as `one` would alone.
 
+    Called with their number. Long enough, 128 steps, that starting them does not count.
+    """
 
-@numba.njit(parallel=True)
-def count(places, n):
-    """Each thread multiplies and adds n times; a row of places (T,8) is a cache line."""
-    for t in numba.prange(len(places)):
-        a = np.float64(t)
-        for _ in range(n):
-            a = a * 0.5 + 0.25
-        places[t, 0] = a
+    def __init__(self, one: Contestant, n_threads: int):
+        self.threads = ThreadPoolExecutor(n_threads)
+        self.networks = [(one.params.copy(), one.grads.copy()) for _ in range(n_threads)]
+        order = np.resize(one.order, 128 * one.batch)
+        self.batches = one.images, one.labels, order, one.batch, 0.0
+
+    def __call__(self, n_threads: int) -> None:
+        for _ in self.threads.map(self.train, self.networks[:n_threads]):
+            pass
+
+    def train(self, network: tuple[Parameters, Parameters]) -> None:
+        vector.sgd_steps(*network, *self.batches)
 
 
 @numba.njit(parallel=True)
@@ -104,7 +112,7 @@ def table(report: dict) -> str:
     """The report of `run` as text for people."""
     lines = [
         f"An epoch of {EPOCH:,} images by `threads`, in batches of {report['batch']}",
-        f"{'threads':>8} {'seconds':>24}  efficiency (against vector)  of threads on their own",
+        f"{'threads':>8} {'seconds':>24}  efficiency (against vector)  of networks on their own",
     ]
     columns = "n_threads", "seconds_per_epoch", "seconds_interval"
     columns += "efficiency", "machine_efficiency"
@@ -112,7 +120,8 @@ def table(report: dict) -> str:
         *(report[k] for k in columns), strict=True
     ):
         text = f"{seconds:.3g} ({low:.3g} to {high:.3g})"
-        lines.append(f"{n:8} {text:>24}  {efficiency:<27.2f}  {machine:.2f}")
+        bound = "" if machine is None else f"  {machine:.2f}"
+        lines.append(f"{n:8} {text:>24}  {efficiency:<27.2f}{bound}".rstrip())
     if report["amdahl"] is not None:
         lines.append(f"Fitted up to the cores: {scaling.Amdahl(report['amdahl'])}.")
     lines.append(f"Fitted to all: {scaling.Usl(**report['usl'])}.")

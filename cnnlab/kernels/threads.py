@@ -32,6 +32,10 @@ from cnnlab.kernels.collapsed_dense import (  # noqa: F401
     sigmoid_backward,
 )
 
+# Threads use every second buffer: a processor reads ahead, beyond the end of an array, and would
+# take from the other core what lies there.
+APART = 2
+
 
 def loss_and_gradients(params, x, labels, grads, chosen=None):
     """Loss of a batch x (N,C,H,W) with labels (N) and its gradients, as that of `vector`.
@@ -39,23 +43,28 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     Each thread takes a block of the batch through `vector` into gradients of its own; the blocks
     are added up in their order, so the same number of threads gives the same bits.
     """
-    own, private = places(params, x, grads)
+    own, private = places(params, x)
     chosen = np.arange(len(x)) if chosen is None else chosen
-    return blocks_of_the_batch(*params, x, labels, chosen, *grads, own, private)
+    total, last = np.empty(sum(array.size for array in grads), np.float32), 0
+    loss = blocks_of_the_batch(*params, x, labels, chosen, total, own, private)
+    for out in grads:
+        first, last = last, last + out.size
+        out[...] = total[first:last].reshape(out.shape)
+    return loss
 
 
 def sgd_steps(params, grads, images, labels, order, batch, rate):
     """As that of `vector`, with the threads sharing each batch."""
-    own, private = places(params, images, grads)
-    all_of_them = (params.flat, grads.flat, *params, *grads)
-    return sgd_loop(*all_of_them, images, labels, order, batch, rate, own, private)
+    flat = params.flat, grads.flat
+    return sgd_loop(*flat, *params, images, labels, order, batch, rate, *places(params, images))
 
 
-def places(params, images, grads):
+def places(params, images):
     """Buffers and gradients of their own for as many threads as Numba runs on."""
     n_threads, caller = numba.get_num_threads(), threading.get_ident()
-    own = vector.buffers(caller, n_threads, *(array.shape for array in (images[0], *params)))
-    return own, private_gradients(caller, n_threads, sum(array.size for array in grads))
+    shapes = [array.shape for array in (images[0], *params)]
+    own = vector.buffers(caller, APART * n_threads, *shapes)
+    return own, private_gradients(caller, n_threads, sum(array.size for array in params))
 
 
 @functools.lru_cache(maxsize=8)
@@ -66,28 +75,26 @@ def private_gradients(caller, n_threads, size):
 
 @numba.njit
 def sgd_loop(
-    flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
-    images, labels, order, batch, rate, own, private,
+    flat, step, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, private
 ):  # fmt: skip
-    """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`."""
+    """Steps of stochastic gradient descent on the parameters, which are views of `flat`."""
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
         loss += blocks_of_the_batch(
-            cw, cb, pw, pb, dw, db, images, labels, chosen,
-            d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, private,
-        )  # fmt: skip
+            cw, cb, pw, pb, dw, db, images, labels, chosen, step, own, private
+        )
         step *= np.float32(rate / chosen.size)
         flat -= step
     return loss
 
 
 @numba.njit(parallel=True)
-def blocks_of_the_batch(
-    cw, cb, pw, pb, dw, db, images, labels, chosen,
-    d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, private,
-):  # fmt: skip
-    """Loss and gradients, a block of the batch a thread: whole sixteens where there are enough."""
+def blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, chosen, total, own, private):
+    """Loss and gradients, a block of the batch a thread: whole sixteens where there are enough.
+
+    The gradients come one after the other in `total`, as the parameters are here.
+    """
     N, T = len(chosen), len(private)
     unit = 16 if N >= 16 * T else 1
     units = (N + unit - 1) // unit
@@ -99,7 +106,9 @@ def blocks_of_the_batch(
         g, mine = private[t], chosen[first:last]
         d1, d2, d3 = g[:a].reshape(cw.shape), g[a:b], g[b:c].reshape(pw.shape)
         d4, d5, d6 = g[c:d], g[d:e].reshape(dw.shape), g[e : e + db.size]
-        worker = np.int64(t)  # prange counts without a sign, and Numba would compile all anew
+        worker = (
+            np.int64(t) * APART
+        )  # np.int64: else Numba, whose prange has no sign, compiles twice
         losses[t, 0] = 0
         if first == last:
             g[:] = np.float32(0)
@@ -107,26 +116,18 @@ def blocks_of_the_batch(
             losses[t, 0] = vector.many_images(
                 cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, worker
             )
-    combine(private, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
-    return add_up(losses)
+    add_up(private, total)
+    loss = 0.0
+    for t in range(T):
+        loss += losses[t, 0]
+    return loss
 
 
 @numba.njit
-def combine(private, d_cw, d_cb, d_pw, d_pb, d_dw, d_db):
-    """Add up the threads' gradients (T,M) in their order, and hand them out."""
-    total, first = private[0], 0
+def add_up(private, total):
+    """Add up the threads' gradients (T,M), in their order, for the first so many as `total` has."""
+    for i in range(total.size):
+        total[i] = private[0, i]
     for t in range(1, len(private)):
-        total += private[t]
-    for out in (d_cw.reshape(-1), d_cb, d_pw.reshape(-1), d_pb, d_dw.reshape(-1), d_db):
-        for i in range(out.size):
-            out[i] = total[first + i]
-        first += out.size
-
-
-@numba.njit
-def add_up(losses):
-    """The sum of the threads' losses, the first column of (T,8), in their order."""
-    total = 0.0
-    for t in range(len(losses)):
-        total += losses[t, 0]
-    return total
+        for i in range(total.size):
+            total[i] += private[t, i]

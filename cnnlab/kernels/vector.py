@@ -64,7 +64,7 @@ def sgd_steps(params, grads, images, labels, order, batch, rate):
     return loss
 
 
-@numba.njit
+@numba.njit(nogil=True)
 def sgd_loop(
     flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
     images, labels, order, batch, rate, own, few,
