@@ -72,6 +72,13 @@ def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
         assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]  # still usable
 
 
+def test_twenty_clusters_in_a_row_leave_nothing(names):
+    for _ in range(20):
+        with cluster(2) as ranks:
+            assert ranks.run(number) == [(0, 2), (1, 2)]
+        assert guard.members(names[-1]) == []
+
+
 @pytest.mark.parametrize(
     "function, word",
     [
