@@ -72,7 +72,7 @@ def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 @pytest.mark.parametrize("name", FAST)
 def test_every_strategy_has_the_references_loss_and_gradients(name, network):
-    for n in (1, 2, 7, 8, 9, 16, 17, 33, 71):
+    for n in (1, 2, 7, 8, 9, 16, 17, 33, 71, 1):  # the last forgets what those before it left
         agrees(KERNELS[name], network, n)
 
 
