@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as draw
 
-from cnnlab.kernels import KERNELS
+from cnnlab import pool
+from cnnlab.kernels import KERNELS, threads
 from cnnlab.network import Network, forward, loss_and_gradients
 
 REFERENCE = KERNELS["reference"]
@@ -74,6 +75,19 @@ def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
 def test_every_strategy_has_the_references_loss_and_gradients(name, network):
     for n in (1, 2, 7, 8, 9, 16, 17, 33, 71, 1):  # the last forgets what those before it left
         agrees(KERNELS[name], network, n)
+
+
+@pytest.mark.skipif(pool.size() < 2, reason="Numba has room for one thread only")
+def test_each_thread_works_on_its_own_part_of_the_batch_in_buffers_of_its_own():
+    params, (x, labels) = NETWORKS[1].parameters(), batch(NETWORKS[1], 32)
+    with pool.threads(2):
+        own, _ = threads.places(params, x)
+        own.image[:] = np.nan
+        loss_and_gradients(KERNELS["threads"], params, x, labels, NETWORKS[1].zeros())
+    for t in range(2):
+        np.testing.assert_array_equal(
+            np.moveaxis(own.image[t * threads.APART], -1, 0), x[16 * t : 16 * (t + 1)]
+        )
 
 
 @pytest.mark.parametrize("name", FAST)
