@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from cnnlab import measure, pool, scaling
-from cnnlab.bench import EPOCH, Contestant
+from cnnlab.bench import EPOCH, RATE, Contestant
 from cnnlab.kernels import KERNELS, threads, vector
 from cnnlab.network import Parameters
 
@@ -91,7 +91,7 @@ class OnTheirOwn:
         self.threads = ThreadPoolExecutor(n_threads)
         self.networks = [(one.params.copy(), one.grads.copy()) for _ in range(n_threads)]
         order = np.resize(one.order, 128 * one.batch)
-        self.batches = one.images, one.labels, order, one.batch, 0.0
+        self.batches = one.images, one.labels, order, one.batch, RATE
 
     def __call__(self, n_threads: int) -> None:
         for _ in self.threads.map(self.train, self.networks[:n_threads]):

@@ -70,3 +70,17 @@ def test_where_nothing_can_be_kept_kernels_still_run(checkout):
 def test_numbas_own_setting_is_left_alone():
     before = numba.config.CACHE_DIR
     assert KERNELS["loops"].module and numba.config.CACHE_DIR == before
+
+
+def test_the_instructions_of_a_kept_kernel_can_be_counted(checkout):
+    count = """
+from cnnlab.kernels.rungs import vector_instructions
+import numpy as np
+from cnnlab.kernels import KERNELS
+z = np.ones((40, 30), np.float32)
+KERNELS["vector"].sigmoid(z, np.empty_like(z))
+kernel = KERNELS["vector"].kernel("sigmoid")
+print(sum(kernel.stats.cache_hits.values()), vector_instructions(kernel))
+"""
+    (first, compiled), (second, kept) = run(checkout, count)[0], run(checkout, count)[0]
+    assert (first, second) == ("0", "1") and int(compiled) == int(kept) > 0

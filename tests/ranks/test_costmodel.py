@@ -58,3 +58,8 @@ def test_mistakes_are_named():
         simulate(MODEL, "ring", 2, 1, [0.0])
     with pytest.raises(ValueError, match="latency should be at least 0, got -1"):
         Model(-1, 0)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_rank_that_waits_for_nobody_takes_no_time(name):
+    assert not simulate(MODEL, name, 5, 0).any()
