@@ -106,9 +106,7 @@ def blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, chosen, total, o
         g, mine = private[t], chosen[first:last]
         d1, d2, d3 = g[:a].reshape(cw.shape), g[a:b], g[b:c].reshape(pw.shape)
         d4, d5, d6 = g[c:d], g[d:e].reshape(dw.shape), g[e : e + db.size]
-        worker = (
-            np.int64(t) * APART
-        )  # np.int64: else Numba, whose prange has no sign, compiles twice
+        worker = np.int64(t) * APART  # prange counts without a sign: Numba would compile all anew
         losses[t, 0] = 0
         if first == last:
             g[:] = np.float32(0)

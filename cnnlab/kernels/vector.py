@@ -55,12 +55,12 @@ def sgd_steps(params, grads, images, labels, order, batch, rate):
     Python would take a tenth of it.
     """
     own = buffers(threading.get_ident(), 1, *(array.shape for array in (images[0], *params)))
+    arrays = (params.flat, grads.flat, *params, *grads, images, labels)
     loss, whole = 0.0, order.size - order.size % batch
     for part in (order[:whole], order[whole:]):
         if part.size:
             few = True if min(batch, part.size) < 8 else None
-            everything = (params.flat, grads.flat, *params, *grads, images, labels, part)
-            loss += sgd_loop(*everything, batch, rate, own, few)
+            loss += sgd_loop(*arrays, part, batch, rate, own, few)
     return loss
 
 
