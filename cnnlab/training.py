@@ -37,6 +37,10 @@ class OneRank:
         """
         return chosen_gradients(strategy, params, images, labels, chosen, grads)
 
+    def sgd_steps(self, strategy):
+        """The strategy's loop over batches; None where it has none that goes with these ranks."""
+        return strategy.sgd_steps
+
     def share(self, chosen: np.ndarray) -> np.ndarray:
         """The indices of this rank's images of a batch: all."""
         return chosen
@@ -184,8 +188,7 @@ def sgd_steps(
     """Steps of stochastic gradient descent on the images number `order`, a batch at a time.
 
     Returns the loss, summed over images. A strategy that offers `sgd_steps` whole is asked for
-    that, where nothing has to be said to other ranks between two steps. `grads` is as in
-    `sgd_step`. Raises ValueError or TypeError on bad arguments.
+    that. `grads` is as in `sgd_step`. Raises ValueError or TypeError on bad arguments.
     """
     plain = images.dtype == strategy.dtype and images.flags.carray and labels.flags.carray
     if plain:
@@ -193,10 +196,9 @@ def sgd_steps(
         check_array("order", order, np.int64)
         if len(order) and not (0 <= order.min() and order.max() < len(images)):
             raise ValueError(f"order should number images 0..{len(images) - 1}, got {order}")
-    if plain and strategy.sgd_steps and ranks is ONE_RANK:
-        everything = params, grads, images, labels, order, batch, float(rate)
+    if plain and (many_steps := ranks.sgd_steps(strategy)):
         with strategy.lock:
-            return float(strategy.sgd_steps(*everything))
+            return float(many_steps(params, grads, images, labels, order, batch, float(rate)))
     total = 0.0
     for first in range(0, len(order), batch):
         chosen = order[first : first + batch]

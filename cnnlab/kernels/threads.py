@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from cnnlab.kernels import batch_innermost as lanes
-from cnnlab.kernels import vector
+from cnnlab.kernels import messages, vector
 from cnnlab.kernels.collapsed import (  # noqa: F401  the contract
     conv_backward_bias,
     conv_backward_input,
@@ -53,10 +53,10 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     return loss
 
 
-def sgd_steps(params, grads, images, labels, order, batch, rate):
+def sgd_steps(params, grads, images, labels, order, batch, rate, ranks=None):
     """As that of `vector`, with the threads sharing each batch."""
-    flat = params.flat, grads.flat
-    return sgd_loop(*flat, *params, images, labels, order, batch, rate, *places(params, images))
+    batches = images, labels, order, batch, rate
+    return sgd_loop(params.flat, grads.flat, *params, *batches, *places(params, images), ranks)
 
 
 def places(params, images):
@@ -73,17 +73,21 @@ def private_gradients(caller, n_threads, size):
     return lanes.zeros(n_threads, -(-size // lanes.LANES) * lanes.LANES + lanes.LANES)
 
 
-@numba.njit
+@numba.njit(nogil=True)
 def sgd_loop(
-    flat, step, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, private
+    flat, step, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, private, ranks
 ):  # fmt: skip
     """Steps of stochastic gradient descent on the parameters, which are views of `flat`."""
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        loss += blocks_of_the_batch(
-            cw, cb, pw, pb, dw, db, images, labels, chosen, step, own, private
-        )
+        for part in range(messages.parts(ranks)):
+            mine = messages.share(chosen, ranks, part)
+            loss += blocks_of_the_batch(
+                cw, cb, pw, pb, dw, db, images, labels, mine, step, own, private
+            )
+            messages.send(step, ranks, part)
+        messages.receive(step, ranks)
         step *= np.float32(rate / chosen.size)
         flat -= step
     return loss

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from cnnlab.kernels import batch_innermost as lanes
+from cnnlab.kernels import messages
 from cnnlab.kernels.dense import (
     cross_entropy,
     dense_backward_bias,
@@ -48,26 +49,28 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     return many_images(*params, x, labels, chosen, *grads, own, 0)
 
 
-def sgd_steps(params, grads, images, labels, order, batch, rate):
+def sgd_steps(params, grads, images, labels, order, batch, rate, ranks=None):
     """Train on the images (M,C,H,W) number `order`, a batch at a time; returns the summed loss.
 
     Many steps with no way back to Python between them: a step takes less than a millisecond, and
-    Python would take a tenth of it.
+    Python would take a tenth of it. With `ranks`, see `messages`, each takes its share of a batch,
+    and the loss is that of its shares.
     """
     own = buffers(threading.get_ident(), 1, *(array.shape for array in (images[0], *params)))
     arrays = (params.flat, grads.flat, *params, *grads, images, labels)
     loss, whole = 0.0, order.size - order.size % batch
     for part in (order[:whole], order[whole:]):
         if part.size:
-            few = True if min(batch, part.size) < 8 else None
-            loss += sgd_loop(*arrays, part, batch, rate, own, few)
+            share = min(batch, part.size) // (1 if ranks is None else ranks.size)
+            few = True if share < 8 else None
+            loss += sgd_loop(*arrays, part, batch, rate, own, few, ranks)
     return loss
 
 
 @numba.njit(nogil=True)
 def sgd_loop(
     flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
-    images, labels, order, batch, rate, own, few,
+    images, labels, order, batch, rate, own, few, ranks,
 ):  # fmt: skip
     """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`.
 
@@ -76,14 +79,22 @@ def sgd_loop(
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        if few is None:
-            loss += many_images(
-                cw, cb, pw, pb, dw, db, images, labels, chosen,
-                d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, 0,
-            )  # fmt: skip
-        else:
-            x, label = images[chosen], labels[chosen]
-            loss += few_images(cw, cb, pw, pb, dw, db, x, label, d_cw, d_cb, d_pw, d_pb, d_dw, d_db)
+        for part in range(messages.parts(ranks)):
+            mine = messages.share(chosen, ranks, part)
+            if few is None:
+                loss += many_images(
+                    cw, cb, pw, pb, dw, db, images, labels, mine,
+                    d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, 0,
+                )  # fmt: skip
+            elif mine.size:
+                loss += few_images(
+                    cw, cb, pw, pb, dw, db, images[mine], labels[mine],
+                    d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
+                )  # fmt: skip
+            else:
+                step[:] = np.float32(0)
+            messages.send(step, ranks, part)
+        messages.receive(step, ranks)
         step *= np.float32(rate / chosen.size)
         flat -= step
     return loss

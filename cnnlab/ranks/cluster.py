@@ -191,10 +191,9 @@ def ordered(client, n_ranks: int, mpiexec: str) -> list[int]:
 
 def about_this_rank():
     """Runs on a rank: its number, how many there are, and the MPI library."""
-    from mpi4py import MPI
+    from cnnlab.ranks import job, world
 
-    world = MPI.COMM_WORLD
-    return world.rank, world.size, MPI.Get_library_version().split("\n")[0].strip("\0 ")
+    return world().rank, world().size, job.library()
 
 
 def find_mpiexec() -> str:

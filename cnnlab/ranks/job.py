@@ -7,9 +7,11 @@ import time
 import traceback
 from collections.abc import Iterator
 
-from cnnlab.ranks import world
+from cnnlab.ranks import Alone, world
 
+STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # how many ranks, says an mpiexec
 PATIENCE = 3.0  # seconds to see whether all ranks have failed alike
+FAREWELL = 0.5  # seconds for mpiexec to pass on a message; it loses what it has not read by the end
 
 
 @contextlib.contextmanager
@@ -17,9 +19,18 @@ def together() -> Iterator:
     """Yield the communicator of all ranks; only rank 0 prints to standard output.
 
     A ValueError on all ranks (a wrong argument) is printed once and ends all with status 2. Any
-    other error, or one of a single rank, ends the whole job with its traceback and status 1.
+    other error, or one of a single rank, ends the whole job with its traceback and status 1. Raises
+    ValueError where there is no MPI, or where mpiexec belongs to another.
     """
     comm = world()
+    if isinstance(comm, Alone):
+        raise ValueError("ranks need mpi4py, which is not installed: pip install mpi4py mpich")
+    started = max(int(os.environ.get(name, 1)) for name in STARTED)
+    if comm.size == 1 < started:
+        raise ValueError(
+            f"mpiexec started {started} ranks, but each finds itself alone: it does not belong to "
+            f"the MPI library that mpi4py has loaded, {library()}"
+        )
     if comm.size == 1:
         yield comm
         return
@@ -31,14 +42,15 @@ def together() -> Iterator:
     except ValueError as problem:
         if not all_failed(apart):
             print(f"cnnlab: rank {comm.rank}: {problem}", file=sys.stderr, flush=True)
+            time.sleep(FAREWELL)
             comm.Abort(2)
         if comm.rank == 0:
             print(f"cnnlab: {problem}", file=sys.stderr, flush=True)
         raise SystemExit(2) from None
     except BaseException:
-        print(f"cnnlab: rank {comm.rank} of {comm.size} failed", file=sys.stderr)
-        traceback.print_exc()
-        sys.stderr.flush()
+        what = f"cnnlab: rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}"
+        print(what, file=sys.stderr, flush=True)
+        time.sleep(FAREWELL)
         comm.Abort(1)
 
 
@@ -50,3 +62,10 @@ def all_failed(apart) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def library() -> str:
+    """The name and version of the MPI library that mpi4py has loaded."""
+    from mpi4py import MPI
+
+    return MPI.Get_library_version().split("\n")[0].strip("\0 ")

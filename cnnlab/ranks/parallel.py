@@ -1,7 +1,10 @@
 """Two ways for ranks to train together, for `cnnlab.training.train(…, ranks=…)`."""
 
+import functools
+
 import numpy as np
 
+from cnnlab.kernels import messages
 from cnnlab.kernels.contract import Strategy
 from cnnlab.network import Parameters, chosen_gradients
 from cnnlab.ranks.schedules import block
@@ -30,6 +33,17 @@ class DataParallel(LayerParallel):
     def __init__(self, comm, overlap: bool = False):
         super().__init__(comm)
         self.overlap = overlap
+        self.messages = functools.cache(functools.partial(messages.between, comm, 1 + overlap))
+
+    def sgd_steps(self, strategy: Strategy):
+        """The strategy's loop over batches, if it has one: it does what `gradients` does."""
+        many_steps = strategy.sgd_steps
+
+        def shared(params, grads, *batches):
+            mine = many_steps(params, grads, *batches, self.messages(grads.flat.size))
+            return self.comm.allreduce(mine)
+
+        return many_steps and shared
 
     def share(self, chosen: np.ndarray) -> np.ndarray:
         """This rank's block of the indices of a batch; empty where there are more ranks."""

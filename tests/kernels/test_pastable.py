@@ -34,7 +34,8 @@ def kernels_of(module):
 MODULES = [
     importlib.import_module(found.name)
     for found in pkgutil.iter_modules(kernels.__path__, "cnnlab.kernels.")
-    if found.name != "cnnlab.kernels.rungs"  # see test_rungs
+    # see test_rungs; and messages are not for pasting
+    if found.name not in ("cnnlab.kernels.rungs", "cnnlab.kernels.messages")
 ]
 SINGLE = [
     (module, name)

@@ -10,8 +10,10 @@ import time
 import numpy as np
 import psutil
 import pytest
+from mpi4py import MPI
 
 from cnnlab import checkpoint
+from cnnlab.ranks import Alone, job
 from cnnlab.ranks.cluster import find_mpiexec
 
 PATIENCE = 120
@@ -28,9 +30,9 @@ def start(n, *command):
 
 
 def run(n, *command, status=0):
-    job = start(n, *command)
-    out, err = job.communicate(timeout=PATIENCE)
-    assert job.returncode == status, err
+    process = start(n, *command)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == status, err
     return out, err
 
 
@@ -110,9 +112,8 @@ def test_ranks_and_threads_together(alone, tmp_path):
     assert np.allclose(checkpoint.load(tmp_path / "hybrid.npz")[0].flat, alone, atol=2e-5)
 
 
-def test_overlap_changes_nothing_but_the_time(alone):
+def test_overlap_and_the_way_through_python_change_nothing_but_the_time():
     program = """
-import sys
 import numpy as np
 from cnnlab.data import load
 from cnnlab.ranks import job
@@ -120,11 +121,14 @@ from cnnlab.ranks.parallel import DataParallel
 from cnnlab.training import train
 
 with job.together() as comm:
-    runs = [
-        train(load("digits", 330), batch=50, ranks=DataParallel(comm, overlap), progress=False)
+    runs = [  # those of the reference take no steps by themselves: Python asks for each
+        train(load("digits", 330), kernels, batch=50, ranks=DataParallel(comm, overlap))
+        for kernels in ("vector", "threads", "reference")
         for overlap in (False, True)
     ]
-    assert np.allclose(runs[0].params.flat, runs[1].params.flat, atol=2e-5)
+    for run in runs[1:]:
+        assert np.allclose(runs[0].params.flat, run.params.flat, atol=2e-5)
+        assert np.isclose(runs[0].history[0]["loss"], run.history[0]["loss"], atol=1e-5)
     print("good")
 """
     assert run(3, "-c", program)[0].endswith("good\n")
@@ -133,6 +137,24 @@ with job.together() as comm:
 def test_a_wrong_argument_is_one_line_and_status_2():
     out, err = run(2, "-m", "cnnlab", "train", "--ranks", "data", "--data", "cats", status=2)
     assert out == "" and err.count("cnnlab: ") == 1 and "got 'cats'" in err
+
+
+def test_ranks_that_mpiexec_has_not_brought_together_are_refused(monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "4")
+    monkeypatch.setattr(job, "world", lambda: MPI.COMM_SELF)
+    message = "mpiexec started 4 ranks, but each finds itself alone.* has loaded, [A-Za-z]+"
+    with pytest.raises(ValueError, match=message), job.together():
+        raise AssertionError("a job of one rank was started")
+    monkeypatch.setenv("PMI_SIZE", "1")
+    with job.together() as comm:
+        assert comm.size == 1
+
+
+def test_ranks_without_mpi_are_refused(monkeypatch):
+    monkeypatch.setattr(job, "world", Alone)
+    with pytest.raises(ValueError, match="ranks need mpi4py, which is not installed"):
+        with job.together():
+            raise AssertionError("a job without MPI was started")
 
 
 def test_a_rank_that_raises_ends_the_job_with_its_traceback():
@@ -151,15 +173,15 @@ with job.together() as comm:
 
 def test_a_rank_that_is_killed_ends_the_job():
     options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
-    job = start(3, "-m", "cnnlab", "train", *options)
+    process = start(3, "-m", "cnnlab", "train", *options)
     ranks = []
     deadline = time.monotonic() + PATIENCE
     while len(ranks) < 3 and time.monotonic() < deadline:
-        children = psutil.Process(job.pid).children(recursive=True)
+        children = psutil.Process(process.pid).children(recursive=True)
         ranks = [p for p in children if "cnnlab" in p.cmdline() and "-n" not in p.cmdline()]
         time.sleep(0.2)
     time.sleep(5)  # in the middle of training
     ranks[1].send_signal(signal.SIGKILL)
-    job.communicate(timeout=30)
-    assert job.returncode != 0
+    process.communicate(timeout=30)
+    assert process.returncode != 0
     assert not psutil.wait_procs(ranks, timeout=10)[1]
