@@ -58,20 +58,21 @@ class DataParallel(LayerParallel):
         As `network.chosen_gradients`, but the share may be empty. All ranks get the same bits.
         """
         half = len(chosen) // 2
-        requests, sums = [], []
-        for part in [chosen[:half], chosen[half:]] if self.overlap else [chosen]:
-            mine = np.zeros(grads.flat.size + 1, grads.flat.dtype)  # and the loss: one message
+        parts = [chosen[:half], chosen[half:]] if self.overlap else [chosen]
+        # With the loss at its end: one message. They stay here for as long as it is on its way.
+        mine, totals = np.zeros((2, len(parts), grads.flat.size + 1), grads.flat.dtype)
+        requests = []
+        for part, own, total in zip(parts, mine, totals, strict=True):
             if len(part):
-                mine[-1] = chosen_gradients(strategy, params, images, labels, part, grads)
-                mine[:-1] = grads.flat
-            sums.append(np.empty_like(mine))
+                own[-1] = chosen_gradients(strategy, params, images, labels, part, grads)
+                own[:-1] = grads.flat
             if self.overlap:
-                requests.append(self.comm.Iallreduce(mine, sums[-1]))
+                requests.append(self.comm.Iallreduce(own, total))
             else:
-                self.comm.Allreduce(mine, sums[-1])
+                self.comm.Allreduce(own, total)
         for request in requests:
             request.Wait()
-        total = sum(sums[1:], start=sums[0])
+        total = totals.sum(0)
         grads.flat[:] = total[:-1]
         return float(total[-1])
 

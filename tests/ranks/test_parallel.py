@@ -1,0 +1,53 @@
+"""Data parallelism where a message takes its time."""
+
+import weakref
+
+import numpy as np
+
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network, chosen_gradients
+from cnnlab.ranks.parallel import DataParallel
+
+
+class Late:
+    """Two ranks with the same images, whose messages are read when they are waited for.
+
+    MPI may do so too. Like mpi4py's, a request does not keep the arrays.
+    """
+
+    rank, size = 0, 2
+
+    def Iallreduce(self, mine, total):
+        return Request(*map(place, (mine, total)))
+
+
+class Request:
+    def __init__(self, mine, total):
+        self.mine, self.total = mine, total
+
+    def Wait(self):
+        self.total()[:] = self.mine() * 2
+
+
+def place(array):
+    """A function that finds the array again, if its memory is still there."""
+    owner = array if array.base is None else array.base
+    first = (array.ctypes.data - owner.ctypes.data) // array.itemsize
+    memory, n = weakref.ref(owner), array.size
+
+    def found():
+        assert memory() is not None, "freed while the message was on its way"
+        return memory().reshape(-1)[first : first + n]
+
+    return found
+
+
+def test_what_is_sent_stays_until_it_has_arrived():
+    digits, net, strategy = load("digits", 330), Network(), KERNELS["reference"]
+    params, images = net.parameters(0, strategy.dtype), digits.train_images.astype(strategy.dtype)
+    everything = strategy, params, images, digits.train_labels, np.arange(7)
+    whole, grads = net.zeros(strategy.dtype), net.zeros(strategy.dtype)
+    loss = DataParallel(Late(), overlap=True).gradients(*everything, grads)
+    assert np.isclose(loss, 2 * chosen_gradients(*everything, whole))
+    np.testing.assert_allclose(grads.flat, 2 * whole.flat, rtol=1e-9, atol=1e-12)
