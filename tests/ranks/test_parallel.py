@@ -3,6 +3,8 @@
 import weakref
 
 import numpy as np
+import pytest
+from mpi4py import MPI
 
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
@@ -51,3 +53,9 @@ def test_what_is_sent_stays_until_it_has_arrived():
     loss = DataParallel(Late(), overlap=True).gradients(*everything, grads)
     assert np.isclose(loss, 2 * chosen_gradients(*everything, whole))
     np.testing.assert_allclose(grads.flat, 2 * whole.flat, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("overlap, parts", [(False, 1), (True, 2)])
+def test_an_overlapping_share_is_sent_in_two_parts(overlap, parts):
+    ranks = DataParallel(MPI.COMM_SELF, overlap).messages
+    assert len(ranks(5).mine) == parts and ranks(5) is ranks(5)
