@@ -7,6 +7,7 @@ the calling conventions of Linux and macOS let the callee take the lower half.
 """
 
 import ctypes
+import functools
 from typing import NamedTuple
 
 import numba
@@ -35,6 +36,22 @@ class Ranks(NamedTuple):
     wait: int
 
 
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Where to look for MPI's functions: in mpi4py, and so in what it is linked to.
+
+    Windows does not look further than into mpi4py itself, see `reachable`.
+    """
+    from mpi4py import MPI
+
+    return ctypes.CDLL(MPI.__file__)
+
+
+def reachable() -> bool:
+    """Whether MPI's functions are found by their names; if not, messages go through Python."""
+    return hasattr(library(), "MPI_Allreduce")
+
+
 def between(comm, parts: int, n: int) -> Ranks:
     """For messages of n float32 between the ranks of a communicator.
 
@@ -43,8 +60,7 @@ def between(comm, parts: int, n: int) -> Ranks:
     """
     from mpi4py import MPI
 
-    library = ctypes.CDLL(MPI.__file__)  # finds what is in the MPI library that it is linked to
-    functions = library.MPI_Allreduce, library.MPI_Iallreduce, library.MPI_Wait
+    functions = library().MPI_Allreduce, library().MPI_Iallreduce, library().MPI_Wait
     return Ranks(
         comm.rank,
         comm.size,

@@ -37,7 +37,7 @@ class DataParallel(LayerParallel):
 
     def sgd_steps(self, strategy: Strategy):
         """The strategy's loop over batches, if it has one: it does what `gradients` does."""
-        many_steps = strategy.sgd_steps
+        many_steps = strategy.sgd_steps if messages.reachable() else None
 
         def shared(params, grads, *batches):
             mine = many_steps(params, grads, *batches, self.messages(grads.flat.size))

@@ -105,7 +105,9 @@ def test_an_exception_in_the_block_passes_and_nothing_is_left():
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_ranks_end_when_the_notebook_is_killed_or_interrupted(how):
     program = """
+import signal
 from cnnlab.ranks.cluster import cluster
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 def sleep():
     import time
     time.sleep(600)
@@ -120,7 +122,10 @@ with cluster(2) as ranks:
         assert len(guard.members(name)) > 2
         time.sleep(0.5)  # for the ranks to be asleep
         os.kill(notebook.pid, how)
-        said = notebook.communicate(timeout=40)[1]
+        try:
+            said = notebook.communicate(timeout=40)[1]
+        finally:
+            notebook.kill()
     assert notebook.returncode != 0
     assert how == signal.SIGKILL or "KeyboardInterrupt" in said
     end = time.monotonic() + 20

@@ -7,7 +7,7 @@ import pytest
 from mpi4py import MPI
 
 from cnnlab.data import load
-from cnnlab.kernels import KERNELS
+from cnnlab.kernels import KERNELS, messages
 from cnnlab.network import Network, chosen_gradients
 from cnnlab.ranks.parallel import DataParallel
 
@@ -59,3 +59,9 @@ def test_what_is_sent_stays_until_it_has_arrived():
 def test_an_overlapping_share_is_sent_in_two_parts(overlap, parts):
     ranks = DataParallel(MPI.COMM_SELF, overlap).messages
     assert len(ranks(5).mine) == parts and ranks(5) is ranks(5)
+
+
+def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
+    assert DataParallel(MPI.COMM_SELF).sgd_steps(KERNELS["vector"])
+    monkeypatch.setattr(messages, "library", object)
+    assert DataParallel(MPI.COMM_SELF).sgd_steps(KERNELS["vector"]) is None
