@@ -21,9 +21,10 @@ LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
 class Contestant:
-    """One way to train: `step()` takes `n_steps` batches through forward, backward and update.
+    """One way to train: `steps()` takes `n_steps` batches through forward, backward and update.
 
-    A strategy that is not parallel runs on one thread, whatever `n_threads` says.
+    For the time of one, see `step_times`. A strategy that is not parallel runs on one thread,
+    whatever `n_threads` says.
     """
 
     def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
@@ -46,7 +47,7 @@ class Contestant:
         self.position += several
         return self.order[self.position - several : self.position]
 
-    def step(self) -> None:
+    def steps(self) -> None:
         """Train on the next batches."""
         self.train(self.next_batches())
 
@@ -98,28 +99,47 @@ def contestants(names: Sequence[str], data, batch: int, n_threads: int, against:
     return found
 
 
+def step_times(
+    found: dict[str, Contestant],
+    *,
+    others: dict[str, Callable[[], object]] | None = None,
+    repeats: int = 11,
+    min_time: float = 0.1,
+) -> dict[str, measure.Timing]:
+    """Seconds of one training step by each contestant; every one is checked first.
+
+    `others` are calls that take turns with them: a processor does not keep its clock.
+    """
+    timings = measure.compare(
+        {name: one.steps for name, one in found.items()} | (others or {}),
+        checks={name: one.check for name, one in found.items()},
+        repeats=repeats,
+        min_time=min_time,
+    )
+    n_steps = {name: one.n_steps for name, one in found.items()}
+    return {name: scaled(timing, 1 / n_steps.get(name, 1)) for name, timing in timings.items()}
+
+
+def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
+    """A timing with all samples times the factor."""
+    return measure.Timing(timing.name, tuple(factor * s for s in timing.samples))
+
+
 def epochs(
     found: dict[str, Contestant], batch: int, repeats: int, *, peak: bool = False
 ) -> dict[str, measure.Timing]:
     """Seconds for an epoch of 60,000 images by each contestant; every one is checked first.
 
     With `peak` also, under that name, what the multiply-adds of an epoch take at the peak of one
-    core, alternately with the others: a processor does not keep its clock.
+    core, alternately with the others.
     """
-    calls = {name: one.step for name, one in found.items()}
-    scale = {name: EPOCH / batch / one.n_steps for name, one in found.items()}
+    others, factors = {}, {}
     if peak:
-        calls["peak"], flops = machine.peak_sweep()
-        scale["peak"] = FLOPS / flops
-    timings = measure.compare(
-        calls,
-        checks={name: one.check for name, one in found.items()},
-        repeats=repeats,
-        min_time=0.1,
-    )
+        others["peak"], flops = machine.peak_sweep()
+        factors["peak"] = FLOPS / flops
+    timings = step_times(found, others=others, repeats=repeats)
     return {
-        name: measure.Timing(name, tuple(scale[name] * s for s in timing.samples))
-        for name, timing in timings.items()
+        name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
     }
 
 

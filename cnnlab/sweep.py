@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from cnnlab import measure, pool, scaling
-from cnnlab.bench import EPOCH, RATE, Contestant
+from cnnlab.bench import EPOCH, RATE, Contestant, step_times
 from cnnlab.kernels import KERNELS, threads, vector
 from cnnlab.network import Parameters
 
@@ -30,18 +30,12 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
         print("measuring", ", ".join(map(str, counts)), "threads", file=progress)
     one = Contestant(KERNELS["vector"], data, batch)
     many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
-    checks = {"vector": one.check} | {name: contestant.check for name, contestant in many.items()}
-    calls = {"vector": one.step} | {name: contestant.step for name, contestant in many.items()}
     on_their_own = OnTheirOwn(one, cores)
-    calls |= {f"machine {n}": functools.partial(on_their_own, n) for n in counts[:cores]}
-    calls |= {f"serial: {part}": call for part, call in serial_parts(one.grads, cores).items()}
+    others = {f"machine {n}": functools.partial(on_their_own, n) for n in counts[:cores]}
+    others |= {f"serial: {part}": call for part, call in serial_parts(one.grads, cores).items()}
     with pool.threads(cores), on_their_own.threads:
-        timings = measure.compare(calls, checks=checks, repeats=repeats, min_time=0.05)
-    steps = {name: one.n_steps for name in checks}
-    timings = {
-        name: measure.Timing(name, tuple(s / steps.get(name, 1) for s in timing.samples))
-        for name, timing in timings.items()
-    }
+        found = {"vector": one} | many
+        timings = step_times(found, others=others, repeats=repeats, min_time=0.05)
     runs = [timings[f"threads {n}"] for n in counts]
     # Ratios of samples from one moment: the machine's changes of speed drop out of the laws.
     whole, relative = runs[0].median, [float(measure.ratio(t, runs[0])) for t in runs]

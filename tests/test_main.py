@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cnnlab import bench
+from cnnlab import bench, measure
 from cnnlab.__main__ import main
 from cnnlab.data import load
 
@@ -122,7 +122,7 @@ def test_the_device_trains_in_three_ways_that_are_checked(monkeypatch):
     for one in found.values():
         one.check()
         for _ in range(3):  # 20 images are two batches: then the set begins anew
-            one.step()
+            one.steps()
     one._step._labels[...] += 1  # what the device has is not what is expected
     with pytest.raises(AssertionError, match="gradients on the device"):
         one.check()
@@ -142,6 +142,27 @@ def test_batches_go_round_through_all_images():
     assert len(set(first) | set(second)) == 40 and (first == third).all()
     many = bench.contestants(["vector"], load("digits", 50), 20, 1, None)["vector"]
     assert many.n_steps == 2 and len(set(many.next_batches())) == 40  # two steps in a call
+
+
+def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
+    found = bench.contestants(["loops", "vector"], load("digits", 50), 20, 1, None)
+    taken = {name: one.steps for name, one in found.items()}
+    calls = {}
+
+    def compare(given, **how):
+        calls.update(given)
+        return {name: measure.Timing(name, (6.0,)) for name in given}
+
+    monkeypatch.setattr(bench.measure, "compare", compare)
+    timed = bench.step_times(found, others={"other": print})
+    assert calls == taken | {"other": print}
+    assert {name: t.samples for name, t in timed.items()} == {
+        "loops": (6.0,),
+        "vector": (3.0,),  # two in a call
+        "other": (6.0,),
+    }
+    epoch = {name: t.median for name, t in bench.epochs(found, 20, 1).items()}
+    assert epoch == {"loops": 6 * 3000, "vector": 3 * 3000}
 
 
 def test_a_wrong_step_is_not_timed(monkeypatch):

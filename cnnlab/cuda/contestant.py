@@ -10,7 +10,7 @@ from cnnlab.training import RATE
 
 
 class OnDevice:
-    """One way to train: `step()` makes `n_steps` training steps and waits for the last.
+    """One way to train: `steps()` makes `n_steps` training steps and waits for the last.
 
     On a GPU that is an epoch of the set, since waiting after each step would be half of its time.
     """
@@ -27,7 +27,7 @@ class OnDevice:
         self.batch, self._left = batch, self._step.steps_an_epoch
         self.n_steps = self._step.steps_an_epoch if cuda.gpu()[0] else 1
 
-    def step(self) -> None:
+    def steps(self) -> None:
         """Train on the next batches, round and round through the set."""
         for _ in range(self.n_steps):
             if self._left == 0:
