@@ -104,13 +104,15 @@ class Network:
 class Parameters:
     """The six parameter arrays (or their gradients), all views of one buffer `flat`.
 
-    Updating, sending or saving the network is one operation on `flat`.
+    Updating, sending or saving the network is one operation on `flat`. It may be given, as a
+    contiguous array of the right size; otherwise it is new, and zero.
     """
 
-    def __init__(self, network: Network, dtype=np.float32):
+    def __init__(self, network: Network, dtype=np.float32, flat: np.ndarray | None = None):
         shapes = network.parameter_shapes
         self.network = network
-        self.flat = np.zeros(sum(int(np.prod(shape)) for shape in shapes.values()), dtype)
+        size = sum(int(np.prod(shape)) for shape in shapes.values())
+        self.flat = np.zeros(size, dtype) if flat is None else flat
         arrays = []
         start = 0
         for name, shape in shapes.items():

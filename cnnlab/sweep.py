@@ -10,8 +10,9 @@ import numpy as np
 
 from cnnlab import measure, pool, scaling
 from cnnlab.bench import EPOCH, RATE, Contestant, step_times
-from cnnlab.kernels import KERNELS, threads, vector
+from cnnlab.kernels import KERNELS, teams, threads, vector
 from cnnlab.network import Parameters
+from cnnlab.training import STEPS
 
 
 def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
@@ -20,8 +21,9 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
     against `vector` on one thread, and the `machine_efficiency` of networks that have nothing in
     common, one a thread, which no program can pass (None for more threads than cores); the fitted
-    laws, and `serial`: the share of a step on one thread that was measured to run on one thread
-    only, by part. Numba must have room for that many threads, see `cnnlab.pool`; else ValueError.
+    laws, and `serial`: what does not become less with more threads, measured alone, part by part,
+    as a share of a step on one thread. Numba must have room for that many threads, see
+    `cnnlab.pool`; else ValueError.
     """
     cores = pool.usable_cores()
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
@@ -32,8 +34,9 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
     many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
     on_their_own = OnTheirOwn(one, cores)
     others = {f"machine {n}": functools.partial(on_their_own, n) for n in counts[:cores]}
-    others |= {f"serial: {part}": call for part, call in serial_parts(one.grads, cores).items()}
     with pool.threads(cores), on_their_own.threads:
+        serial = serial_parts(one)
+        others |= {part: call for part, (call, _) in serial.items()}
         found = {"vector": one} | many
         timings = step_times(found, others=others, repeats=repeats, min_time=0.05)
     runs = [timings[f"threads {n}"] for n in counts]
@@ -58,20 +61,19 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
         else None,
         "usl": vars(scaling.fit_usl(counts, relative)),
         "serial": {
-            name.removeprefix("serial: "): timing.median / whole
-            for name, timing in timings.items()
-            if name.startswith("serial")
+            part: timings[part].median * times / whole for part, (_, times) in serial.items()
         },
     }
 
 
-def serial_parts(grads: Parameters, n_threads: int) -> dict[str, Callable[[], object]]:
-    """What one thread does alone in every step of `threads`, and the start of the others."""
-    grads, places = grads.copy(), np.zeros(1024)
-    private = threads.private_gradients(0, n_threads, grads.flat.size)
+def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float]]:
+    """What every thread of `threads` does or waits for, as calls; and how many a step has."""
+    _, at = threads.places(one.params.arrays, one.images)
+    team, empty = (at.parts, at.totals[0, : at.size], at.counts), np.zeros(1024)
     return {
-        "adding up gradients": lambda: threads.add_up(private, grads.flat),
-        "starting the threads": lambda: start_threads(places),
+        "adding up gradients": (lambda: teams.add_up(*team[:2]), 1),
+        "two barriers": (lambda: barriers(*team, 1000), 2 / 1000),
+        "starting the threads": (lambda: start_threads(empty), 1 / STEPS),
     }
 
 
@@ -102,6 +104,17 @@ def start_threads(places):
         places[t] = 0
 
 
+@numba.njit(parallel=True)
+def barriers(parts, total, counts, n):
+    """So many barriers, for as many threads as `parts` has rows; for the arguments see `teams`."""
+    counts[:] = 0
+    for t in numba.prange(len(parts)):
+        team = teams.Team(np.int64(t), len(parts), parts, total, counts)
+        if teams.all_here(team):
+            for _ in range(n):
+                teams.barrier(team)
+
+
 def table(report: dict) -> str:
     """The report of `run` as text for people."""
     lines = [
@@ -121,5 +134,7 @@ def table(report: dict) -> str:
     lines.append(f"Fitted to all: {scaling.Usl(**report['usl'])}.")
     parts = ", ".join(f"{name} {share:.1%}" for name, share in report["serial"].items())
     total = sum(report["serial"].values())
-    lines.append(f"Measured alone, what only one thread does: {total:.1%} of a step ({parts}).")
+    lines.append(
+        f"Measured alone, what more threads do not share: {total:.1%} of a step ({parts})."
+    )
     return "\n".join(lines)

@@ -76,6 +76,7 @@ import numpy as np
 from cnnlab import pool
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network, loss_and_gradients
+from cnnlab.training import sgd_steps
 
 net = Network(2, 13, 14, filters=3, kernel=4, pool=2, classes=5)
 params, grads, exact = net.parameters(), net.zeros(), net.zeros()
@@ -93,6 +94,16 @@ for n_images in (1, 7, 50, 300):
             again = grads.flat.copy()
             loss_and_gradients(KERNELS["threads"], params, x, labels, grads)
             assert np.array_equal(grads.flat, again), (n_images, n_threads)
+
+batches = x, labels, rng.permutation(300), 20, 0.1
+alone = net.parameters()
+sgd_steps(KERNELS["vector"], alone, grads, *batches)
+for n_threads in (1, 2, 3, 8, 64):
+    params = net.parameters()
+    with pool.threads(n_threads):
+        sgd_steps(KERNELS["threads"], params, grads, *batches)
+    assert np.allclose(params.flat, alone.flat, atol=1e-5), n_threads
+params = net.parameters()
 """
 
 

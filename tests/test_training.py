@@ -94,21 +94,21 @@ def test_seed_and_epoch_change_the_order(monkeypatch):
 
     monkeypatch.setattr(training, "sgd_steps", steps)
     monkeypatch.setattr(training, "warm_up", lambda *arguments: None)
-    training.train(DIGITS, "loops", epochs=2, batch=100, seed=1)
-    training.train(DIGITS, "loops", epochs=1, batch=100, seed=2)
+    training.train(DIGITS, "vector", epochs=2, batch=100, seed=1)
+    training.train(DIGITS, "vector", epochs=1, batch=100, seed=2)
     assert [batch for batch, _ in orders] == [100] * 3 and len(set(orders)) == 3
     assert {tuple(sorted(order)) for _, order in orders} == {tuple(range(330))}
 
 
-def test_an_epoch_of_many_batches_goes_through_all_images():
-    seen = []
-    data = load("digits", 70, 10)
+@pytest.mark.parametrize("name, several", [("vector", training.STEPS), ("loops", 1)])
+def test_an_epoch_of_many_batches_goes_through_all_images(name, several):
+    seen, n = [], 3 * training.STEPS - 14
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "sgd_steps", lambda *a: seen.append(a[5]) or 1.0)
-        training.train(data, "loops", batch=1)
+        training.train(load("digits", n, 10), name, batch=1)
     epoch = seen[1:]  # after the warm-up
-    assert [len(part) for part in epoch] == [training.STEPS] * 2 + [70 - 2 * training.STEPS]
-    assert sorted(np.concatenate(epoch)) == list(range(70))
+    assert [len(part) for part in epoch[:-1]] == [several] * ((n - 1) // several)
+    assert sorted(np.concatenate(epoch)) == list(range(n))
 
 
 def test_a_step_goes_against_the_mean_gradient():

@@ -1,17 +1,18 @@
 """Several cores: Numba's `prange` is the parallel for, on as many threads as `cnnlab.pool` says.
 
 The functions of the contract are those of `collapsed` and `collapsed_dense`. Training takes a block
-of the batch a thread, through `vector`: starting threads once a step, not once a layer.
+of the batch a thread, through `vector`, and starts the threads once for many steps.
 """
 
 import functools
 import threading
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from cnnlab.kernels import batch_innermost as lanes
-from cnnlab.kernels import messages, vector
+from cnnlab.kernels import messages, teams, vector
 from cnnlab.kernels.collapsed import (  # noqa: F401  the contract
     conv_backward_bias,
     conv_backward_input,
@@ -43,10 +44,16 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     Each thread takes a block of the batch through `vector` into gradients of its own; the blocks
     are added up in their order, so the same number of threads gives the same bits.
     """
-    own, private = places(params, x)
     chosen = np.arange(len(x)) if chosen is None else chosen
-    total, last = np.empty(sum(array.size for array in grads), np.float32), 0
-    loss = blocks_of_the_batch(*params, x, labels, chosen, total, own, private)
+    own, at = places(params, x)
+    flat = np.concatenate([array.ravel() for array in params])
+    total = at.totals[0, : at.size]
+    loss = team_steps(flat, params, x, labels, chosen, len(chosen), 0.0, own, at)
+    if loss is None:
+        loss = blocks_of_the_batch(*params, x, labels, chosen, total, own, at)
+    else:
+        teams.add_up(at.parts, total)
+    last = 0
     for out in grads:
         first, last = last, last + out.size
         out[...] = total[first:last].reshape(out.shape)
@@ -55,37 +62,96 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
 
 def sgd_steps(params, grads, images, labels, order, batch, rate, ranks=None):
     """As that of `vector`, with the threads sharing each batch."""
-    batches = images, labels, order, batch, rate
-    return sgd_loop(params.flat, grads.flat, *params, *batches, *places(params, images), ranks)
+    batches, (own, at) = (images, labels, order, batch, rate), places(params, images)
+    if ranks is None and (loss := team_steps(params.flat, params, *batches, own, at)) is not None:
+        params.flat[:], grads.flat[:] = at.params[0, : at.size], at.totals[0, : at.size]
+        return loss
+    return sgd_loop(params.flat, grads.flat, *params, *batches, own, at, ranks)
+
+
+def team_steps(flat, params, images, labels, order, batch, rate, own, at):
+    """Train as a team: the loss, and the parameters in `at`; None if Numba's threads take turns."""
+    if at.counts[teams.ROLL] < teams.OFF:  # it would be so again
+        at.counts[:] = 0
+        loss = team_of_threads(flat, *params, images, labels, order, batch, rate, own, at)
+        if at.counts[teams.ROLL] < teams.OFF:
+            return loss
+    return None
+
+
+class Places(NamedTuple):
+    """Where T threads keep what is their own, and what they share.
+
+    The rows (T,M) are longer than there are parameters: no two threads write to one cache line.
+    For the last two see `teams`.
+    """
+
+    size: int
+    params: np.ndarray
+    totals: np.ndarray
+    parts: np.ndarray
+    counts: np.ndarray
 
 
 def places(params, images):
-    """Buffers and gradients of their own for as many threads as Numba runs on."""
+    """Buffers and places for as many threads as Numba runs on; each calling thread has its own."""
     n_threads, caller = numba.get_num_threads(), threading.get_ident()
     shapes = [array.shape for array in (images[0], *params)]
     own = vector.buffers(caller, APART * n_threads, *shapes)
-    return own, private_gradients(caller, n_threads, sum(array.size for array in params))
+    return own, places_of(caller, n_threads, sum(array.size for array in params))
 
 
 @functools.lru_cache(maxsize=8)
-def private_gradients(caller, n_threads, size):
-    """A row of gradients for each thread, cache lines apart: two threads never write to one."""
-    return lanes.zeros(n_threads, -(-size // lanes.LANES) * lanes.LANES + lanes.LANES)
+def places_of(caller, n_threads, size):
+    """Places of a calling thread, for so many parameters."""
+    row = -(-size // lanes.LANES) * lanes.LANES + lanes.LANES
+    mine, parts = lanes.zeros(2, n_threads, row), lanes.zeros(n_threads, row)
+    return Places(size, *mine, parts, teams.counts())
+
+
+@numba.njit(parallel=True, nogil=True)
+def team_of_threads(flat, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, at):
+    """Steps of stochastic gradient descent, each thread with a copy of the parameters `flat`."""
+    T, M = len(at.parts), flat.size
+    losses = np.zeros((T, 8))  # a cache line for each, too
+    for t in numba.prange(T):
+        me = np.int64(t)  # prange counts without a sign: Numba would compile all anew
+        team = teams.Team(me, T, at.parts, at.totals[me, :M], at.counts)
+        if teams.all_here(team):
+            mine, step = at.params[me, :M], at.parts[me, :M]
+            for i in range(M):
+                mine[i] = flat[i]
+            p1, p2, p3, p4, p5, p6 = views(mine, cw, cb, pw, pb, dw, db)
+            d1, d2, d3, d4, d5, d6 = views(step, cw, cb, pw, pb, dw, db)
+            losses[me, 0] = vector.sgd_loop(
+                mine, step, p1, p2, p3, p4, p5, p6, d1, d2, d3, d4, d5, d6,
+                images, labels, order, batch, rate, own, me * APART, None, team, None,
+            )  # fmt: skip
+    return losses[:, 0].sum()
+
+
+@numba.njit
+def views(row, cw, cb, pw, pb, dw, db):
+    """Views of a row of numbers in the shapes of the parameters."""
+    a, b, c = cw.size, cw.size + cb.size, cw.size + cb.size + pw.size
+    d, e = c + pb.size, c + pb.size + dw.size
+    return (
+        row[:a].reshape(cw.shape), row[a:b], row[b:c].reshape(pw.shape),
+        row[c:d], row[d:e].reshape(dw.shape), row[e : e + db.size],
+    )  # fmt: skip
 
 
 @numba.njit(nogil=True)
 def sgd_loop(
-    flat, step, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, private, ranks
-):  # fmt: skip
-    """Steps of stochastic gradient descent on the parameters, which are views of `flat`."""
+    flat, step, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, at, ranks
+):
+    """Steps with the threads started for each: in between, one thread can speak to other ranks."""
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
         for part in range(messages.parts(ranks)):
             mine = messages.share(chosen, ranks, part)
-            loss += blocks_of_the_batch(
-                cw, cb, pw, pb, dw, db, images, labels, mine, step, own, private
-            )
+            loss += blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, mine, step, own, at)
             messages.send(step, ranks, part)
         messages.receive(step, ranks)
         step *= np.float32(rate / chosen.size)
@@ -94,42 +160,19 @@ def sgd_loop(
 
 
 @numba.njit(parallel=True)
-def blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, chosen, total, own, private):
-    """Loss and gradients, a block of the batch a thread: whole sixteens where there are enough.
+def blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, chosen, total, own, at):
+    """Loss and gradients, a block of the batch a thread.
 
     The gradients come one after the other in `total`, as the parameters are here.
     """
-    N, T = len(chosen), len(private)
-    unit = 16 if N >= 16 * T else 1
-    units = (N + unit - 1) // unit
-    a, b, c = cw.size, cw.size + cb.size, cw.size + cb.size + pw.size
-    d, e = c + pb.size, c + pb.size + dw.size
-    losses = np.empty((T, 8))  # a cache line for each, too
+    T, M = len(at.parts), at.size
+    losses = np.zeros((T, 8))
     for t in numba.prange(T):
-        first, last = units * t // T * unit, min(N, units * (t + 1) // T * unit)
-        g, mine = private[t], chosen[first:last]
-        d1, d2, d3 = g[:a].reshape(cw.shape), g[a:b], g[b:c].reshape(pw.shape)
-        d4, d5, d6 = g[c:d], g[d:e].reshape(dw.shape), g[e : e + db.size]
-        worker = np.int64(t) * APART  # prange counts without a sign: Numba would compile all anew
-        losses[t, 0] = 0
-        if first == last:
-            g[:] = np.float32(0)
-        else:
-            losses[t, 0] = vector.many_images(
-                cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, worker
-            )
-    add_up(private, total)
-    loss = 0.0
-    for t in range(T):
-        loss += losses[t, 0]
-    return loss
-
-
-@numba.njit
-def add_up(private, total):
-    """Add up the threads' gradients (T,M), in their order, for the first so many as `total` has."""
-    for i in range(total.size):
-        total[i] = private[0, i]
-    for t in range(1, len(private)):
-        for i in range(total.size):
-            total[i] += private[t, i]
+        me = np.int64(t)
+        mine = teams.share(chosen, teams.Team(me, T, at.parts, total, at.counts))
+        d1, d2, d3, d4, d5, d6 = views(at.parts[me, :M], cw, cb, pw, pb, dw, db)
+        losses[me, 0] = vector.many_images(
+            cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, me * APART
+        )
+    teams.add_up(at.parts, total)
+    return losses[:, 0].sum()

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from cnnlab.kernels import batch_innermost as lanes
-from cnnlab.kernels import messages
+from cnnlab.kernels import messages, teams
 from cnnlab.kernels.dense import (
     cross_entropy,
     dense_backward_bias,
@@ -53,24 +53,27 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, ranks=None):
     """Train on the images (M,C,H,W) number `order`, a batch at a time; returns the summed loss.
 
     Many steps with no way back to Python between them: a step takes less than a millisecond, and
-    Python would take a tenth of it. With `ranks`, see `messages`, each takes its share of a batch,
-    and the loss is that of its shares.
+    Python would take a tenth of it. With `ranks`, of `messages` or of `teams`, each takes its share
+    of a batch, and the loss is that of its shares.
     """
     own = buffers(threading.get_ident(), 1, *(array.shape for array in (images[0], *params)))
     arrays = (params.flat, grads.flat, *params, *grads, images, labels)
+    n_ranks, team = 1 if ranks is None else ranks.size, None
+    if isinstance(ranks, teams.Team):
+        team, ranks = ranks, None
     loss, whole = 0.0, order.size - order.size % batch
     for part in (order[:whole], order[whole:]):
         if part.size:
-            share = min(batch, part.size) // (1 if ranks is None else ranks.size)
+            share = min(batch, part.size) // n_ranks
             few = True if share < 8 else None
-            loss += sgd_loop(*arrays, part, batch, rate, own, few, ranks)
+            loss += sgd_loop(*arrays, part, batch, rate, own, 0, few, team, ranks)
     return loss
 
 
 @numba.njit(nogil=True)
 def sgd_loop(
     flat, step, cw, cb, pw, pb, dw, db, d_cw, d_cb, d_pw, d_pb, d_dw, d_db,
-    images, labels, order, batch, rate, own, few, ranks,
+    images, labels, order, batch, rate, own, worker, few, team, ranks,
 ):  # fmt: skip
     """Steps of stochastic gradient descent; the parameters are views of `flat`, the d of `step`.
 
@@ -80,11 +83,11 @@ def sgd_loop(
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
         for part in range(messages.parts(ranks)):
-            mine = messages.share(chosen, ranks, part)
+            mine = messages.share(teams.share(chosen, team), ranks, part)
             if few is None:
                 loss += many_images(
                     cw, cb, pw, pb, dw, db, images, labels, mine,
-                    d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, 0,
+                    d_cw, d_cb, d_pw, d_pb, d_dw, d_db, own, worker,
                 )  # fmt: skip
             elif mine.size:
                 loss += few_images(
@@ -93,10 +96,13 @@ def sgd_loop(
                 )  # fmt: skip
             else:
                 step[:] = np.float32(0)
-            messages.send(step, ranks, part)
-        messages.receive(step, ranks)
-        step *= np.float32(rate / chosen.size)
-        flat -= step
+            total = teams.allreduce(step, team)
+            messages.send(total, ranks, part)
+        messages.receive(total, ranks)
+        scale = np.float32(rate / chosen.size)
+        for i in range(total.size):  # in place, Numba's `*=` and `-=` take five times as long here
+            total[i] *= scale
+            flat[i] -= total[i]
     return loss
 
 

@@ -8,6 +8,7 @@ from cnnlab.kernels import messages
 from cnnlab.kernels.contract import Strategy
 from cnnlab.network import Parameters, chosen_gradients
 from cnnlab.ranks.schedules import block
+from cnnlab.ranks.window import one_machine, team
 from cnnlab.training import OneRank
 
 
@@ -26,24 +27,39 @@ class DataParallel(LayerParallel):
     """Each rank takes its share of every batch; one allreduce sums up the gradients.
 
     All ranks hold the same parameters and draw the same batches; each takes a share of the images.
-    With `overlap` a share is taken in two halves, and the gradients of the first are on their way
-    while the second is computed.
+    Ranks of one machine add up their gradients in memory that they share; those of several, with
+    several threads, or with `window` off, send a message. With `overlap` a share is taken in two
+    halves, and the message of the first is on its way while the second is computed.
     """
 
-    def __init__(self, comm, overlap: bool = False):
+    def __init__(self, comm, overlap: bool = False, window: bool = True):
         super().__init__(comm)
-        self.overlap = overlap
+        self.overlap, self.window = overlap, window and not overlap
         self.messages = functools.cache(functools.partial(messages.between, comm, 1 + overlap))
+
+    @functools.cached_property
+    def one_machine(self) -> bool:
+        """Whether the ranks could share memory."""
+        return one_machine(self.comm)
 
     def sgd_steps(self, strategy: Strategy):
         """The strategy's loop over batches, if it has one: it does what `gradients` does."""
-        many_steps = strategy.sgd_steps if messages.reachable() else None
+        many_steps = strategy.sgd_steps
 
-        def shared(params, grads, *batches):
+        def with_messages(params, grads, *batches):
             mine = many_steps(params, grads, *batches, self.messages(grads.flat.size))
             return self.comm.allreduce(mine)
 
-        return many_steps and shared
+        def in_memory(params, grads, *batches):
+            ranks = team(self.comm, grads.flat.size)
+            own = Parameters(params.network, flat=ranks.parts[self.rank, : grads.flat.size])
+            mine = many_steps(params, own, *batches, ranks)
+            grads.flat[:] = ranks.total
+            return self.comm.allreduce(mine)
+
+        if many_steps and self.window and not strategy.parallel and self.one_machine:
+            return in_memory
+        return many_steps and with_messages if messages.reachable() else None
 
     def share(self, chosen: np.ndarray) -> np.ndarray:
         """This rank's block of the indices of a batch; empty where there are more ranks."""

@@ -17,7 +17,13 @@ from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
-COMPOSED = {"few_images", "many_images", "blocks_of_the_batch", "sgd_loop"}  # call other kernels
+COMPOSED = {  # call other kernels
+    "few_images",
+    "many_images",
+    "blocks_of_the_batch",
+    "team_of_threads",
+    "sgd_loop",
+}
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 
 
@@ -34,8 +40,8 @@ def kernels_of(module):
 MODULES = [
     importlib.import_module(found.name)
     for found in pkgutil.iter_modules(kernels.__path__, "cnnlab.kernels.")
-    # see test_rungs; and messages are not for pasting
-    if found.name not in ("cnnlab.kernels.rungs", "cnnlab.kernels.messages")
+    # see test_rungs; and messages and teams are not for pasting
+    if found.name.rpartition(".")[2] not in ("rungs", "messages", "teams")
 ]
 SINGLE = [
     (module, name)
@@ -97,6 +103,7 @@ def calls():
                 ):
                     plain = function.py_func if name in COMPOSED else recording(name, function)
                     patch.setattr(module, name, plain)
+        patch.setattr(threads, "team_steps", lambda *arguments: None)  # Python's loops take turns
         for n in (3, 19):
             labels = np.arange(n) % net.classes
             images = random(n, *net.image_shape)
@@ -115,7 +122,8 @@ def run(function, arguments, options):
     returned = function(*after, **options)
     pairs = [(a, b) for a, b in zip(arguments, after, strict=True) if isinstance(a, np.ndarray)]
     assert returned is not None or any(not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
-    return [b for _, b in pairs] + [returned] * (returned is not None)
+    several = returned if isinstance(returned, tuple) else [returned] * (returned is not None)
+    return [*(b for _, b in pairs), *several]
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_ranks_and_threads_together(alone, tmp_path):
     assert np.allclose(checkpoint.load(tmp_path / "hybrid.npz")[0].flat, alone, atol=2e-5)
 
 
-def test_overlap_and_the_way_through_python_change_nothing_but_the_time():
+def test_how_gradients_are_added_up_changes_nothing_but_the_time():
     program = """
 import numpy as np
 from cnnlab.data import load
@@ -122,9 +122,9 @@ from cnnlab.training import train
 
 with job.together() as comm:
     runs = [  # those of the reference take no steps by themselves: Python asks for each
-        train(load("digits", 330), kernels, batch=50, ranks=DataParallel(comm, overlap))
+        train(load("digits", 330), kernels, batch=50, ranks=DataParallel(comm, overlap, window))
         for kernels in ("vector", "threads", "reference")
-        for overlap in (False, True)
+        for overlap, window in ((False, True), (False, False), (True, True))
     ]
     for run in runs[1:]:
         assert np.allclose(runs[0].params.flat, run.params.flat, atol=2e-5)

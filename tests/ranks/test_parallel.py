@@ -7,8 +7,9 @@ import pytest
 from mpi4py import MPI
 
 from cnnlab.data import load
-from cnnlab.kernels import KERNELS, messages
+from cnnlab.kernels import KERNELS, messages, teams
 from cnnlab.network import Network, chosen_gradients
+from cnnlab.ranks import parallel, window
 from cnnlab.ranks.parallel import DataParallel
 
 
@@ -62,6 +63,43 @@ def test_an_overlapping_share_is_sent_in_two_parts(overlap, parts):
 
 
 def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
-    assert DataParallel(MPI.COMM_SELF).sgd_steps(KERNELS["vector"])
+    assert DataParallel(MPI.COMM_SELF, window=False).sgd_steps(KERNELS["vector"])
     monkeypatch.setattr(messages, "library", object)
-    assert DataParallel(MPI.COMM_SELF).sgd_steps(KERNELS["vector"]) is None
+    assert DataParallel(MPI.COMM_SELF, window=False).sgd_steps(KERNELS["vector"]) is None
+    assert DataParallel(MPI.COMM_SELF).sgd_steps(KERNELS["vector"])  # needs no message
+
+
+@pytest.mark.parametrize(
+    "name, options, one_machine, expected",
+    [
+        ("vector", {}, True, teams.Team),
+        ("vector", {}, False, messages.Ranks),
+        ("vector", {"window": False}, True, messages.Ranks),
+        ("vector", {"overlap": True}, True, messages.Ranks),
+        ("threads", {}, True, messages.Ranks),
+    ],
+)
+def test_ranks_of_one_machine_share_memory_and_others_send_messages(
+    name, options, one_machine, expected, monkeypatch
+):
+    asked, strategy = [], KERNELS[name]
+    monkeypatch.setattr(parallel, "one_machine", lambda comm: one_machine)
+    monkeypatch.setattr(strategy.module, "sgd_steps", lambda *a: asked.append(a[-1]) or 1.0)
+    monkeypatch.setattr(strategy.module.sgd_steps, "__module__", strategy.module.__name__)
+    params, grads = Network().parameters(), Network().zeros()
+    steps = DataParallel(MPI.COMM_SELF, **options).sgd_steps(strategy)
+    assert steps(params, grads, None, None, None, 1, 0.1) == 1
+    assert [type(ranks) for ranks in asked] == [expected]
+
+
+def test_a_communicator_keeps_its_teams():
+    ours = MPI.COMM_SELF.Dup()
+    assert window.one_machine(ours)
+    team, other = window.team(ours, 5), window.team(ours, 100)
+    assert window.team(ours, 5) is team and team.parts.shape[1] >= 5 and team.total.shape == (5,)
+    assert (team.member, team.size, other.parts.shape[1] >= 100) == (0, 1, True)
+    for array in (*team.parts, team.counts):
+        assert array.ctypes.data % 64 == 0 and not array.any()
+    mine = window.team(MPI.COMM_SELF, 5)
+    mine.parts[:] = 1
+    assert not team.parts.any() and not other.parts.any()
