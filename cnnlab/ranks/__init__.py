@@ -1,6 +1,12 @@
 """Ranks: several processes, each with a memory of its own, that send each other messages (MPI)."""
 
 import importlib.util
+import os
+
+
+# For windows within a machine Open MPI does not need UCX, and says an error, which is none, if it
+# finds it. To be set before MPI starts.
+OPEN_MPI = {"OMPI_MCA_osc": "^ucx"}
 
 
 class Alone:
@@ -16,6 +22,8 @@ def world():
     """MPI's communicator of all ranks; a stand-in of one rank where mpi4py is not installed."""
     if importlib.util.find_spec("mpi4py") is None:
         return Alone()
+    for name, value in OPEN_MPI.items():
+        os.environ.setdefault(name, value)
     from mpi4py import MPI
 
     return MPI.COMM_WORLD

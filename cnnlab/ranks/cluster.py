@@ -19,7 +19,7 @@ from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
 from cnnlab.measure import at_least
-from cnnlab.ranks import guard
+from cnnlab.ranks import OPEN_MPI, guard
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a word: killed, or out of memory"
@@ -157,7 +157,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
         engine_timeout=timeout,
         shutdown_atexit=False,  # the guard does that
     )
-    client = None
+    client, shared = None, set()
     try:
         with quiet():
             try:
@@ -166,11 +166,13 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
                 raise RuntimeError(
                     f"{n_ranks} ranks did not start with {mpiexec} in {timeout:g} s: {error}"
                 ) from error
-        yield Cluster(client, ordered(client, n_ranks, mpiexec), name)
+        engines = ordered(client, n_ranks, mpiexec)
+        shared = guard.shared_memory(process.pid for process in guard.members(name))
+        yield Cluster(client, engines, name)
     finally:
         if client is not None:
             client.close(linger=0)
-        guard.end(name)
+        guard.end(name, shared)
         watcher.kill()
         watcher.wait()
         shutil.rmtree(folder, ignore_errors=True)
@@ -215,6 +217,7 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     if "Open MPI" in version or "OpenRTE" in version:
         options = ["--oversubscribe", "--bind-to", "none"]
         ranks |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        ranks |= OPEN_MPI
     config = Config()
     config.LocalControllerLauncher.environment = environment
     config.MPIEngineSetLauncher.environment = ranks

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator
 
-from cnnlab.ranks import Alone, world
+from cnnlab.ranks import Alone, guard, world
 
 STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # how many ranks, says an mpiexec
 PATIENCE = 3.0  # seconds to see whether all ranks have failed alike
@@ -42,16 +42,21 @@ def together() -> Iterator:
     except ValueError as problem:
         if not all_failed(apart):
             print(f"cnnlab: rank {comm.rank}: {problem}", file=sys.stderr, flush=True)
-            time.sleep(FAREWELL)
-            comm.Abort(2)
+            abort(comm, 2)
         if comm.rank == 0:
             print(f"cnnlab: {problem}", file=sys.stderr, flush=True)
         raise SystemExit(2) from None
     except BaseException:
         what = f"cnnlab: rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}"
         print(what, file=sys.stderr, flush=True)
-        time.sleep(FAREWELL)
-        comm.Abort(1)
+        abort(comm, 1)
+
+
+def abort(comm, status: int) -> None:
+    """End all ranks, once what this one has said has been heard; it does not return."""
+    time.sleep(FAREWELL)
+    guard.remove(guard.shared_memory([os.getpid()]))
+    comm.Abort(status)
 
 
 def all_failed(apart) -> bool:

@@ -1,3 +1,4 @@
+import glob
 import os
 import signal
 import subprocess
@@ -11,10 +12,14 @@ from cnnlab.ranks import guard
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
 
+def shared_files():
+    return {file for start in guard.SHARED for file in glob.glob(f"{start}*")}
+
+
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
     """The names of the clusters that a test starts, of which nothing may be left after it."""
-    found, watch = [], guard.watch
+    found, watch, before = [], guard.watch, shared_files()
 
     def noting(name):
         found.append(name)
@@ -24,6 +29,7 @@ def names(monkeypatch):
     yield found
     for name in found:
         assert guard.members(name) == []
+    assert shared_files() <= before
 
 
 def number():

@@ -1,5 +1,6 @@
 """Programs under mpiexec, with more ranks than cores."""
 
+import glob
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 from mpi4py import MPI
 
 from cnnlab import checkpoint
-from cnnlab.ranks import Alone, job
+from cnnlab.ranks import Alone, guard, job
 from cnnlab.ranks.cluster import find_mpiexec
 
 PATIENCE = 120
@@ -27,6 +28,10 @@ def start(n, *command):
         text=True,
         env=os.environ | {"CNNLAB_OFFLINE": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
+
+
+def shared_files():
+    return {file for start in guard.SHARED for file in glob.glob(f"{start}*")}
 
 
 def run(n, *command, status=0):
@@ -165,10 +170,10 @@ with job.together() as comm:
         raise RuntimeError("a fault on purpose")
     comm.Barrier()
 """
-    began = time.monotonic()
+    began, before = time.monotonic(), shared_files()
     _, err = run(3, "-c", program, status=1)
     assert "rank 1 of 3 failed" in err and "a fault on purpose" in err and "Traceback" in err
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 30 and shared_files() <= before
 
 
 def test_a_rank_that_is_killed_ends_the_job():
