@@ -12,7 +12,7 @@ from cnnlab import cuda, machine, measure, pool
 from cnnlab.kernels import CONTRACT, KERNELS, Strategy
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network, Parameters, loss_and_gradients
-from cnnlab.training import RATE, STEPS, sgd_steps
+from cnnlab.training import IN_A_ROW, RATE, sgd_steps
 
 EPOCH = 60_000  # images
 FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # of multiply-adds alone
@@ -34,10 +34,10 @@ class Contestant:
         self.grads = Network().zeros(strategy.dtype)
         self.images = data.train_images.astype(strategy.dtype, copy=False)
         self.labels = data.train_labels
-        self.order, self.position = np.random.default_rng(0).permutation(len(self.labels)), 0
         # As in training: what a strategy does without a way back to Python, it does here.
-        several = max(1, min(STEPS, len(self.order) // batch))
-        self.n_steps = several if strategy.sgd_steps else 1
+        self.n_steps = max(1, IN_A_ROW // batch) if strategy.sgd_steps else 1
+        shuffled, self.position = np.random.default_rng(0).permutation(len(self.labels)), 0
+        self.order = np.resize(shuffled, max(len(shuffled), self.n_steps * batch))
 
     def next_batches(self) -> np.ndarray:
         """Indices of the next `n_steps` batches, round and round through the shuffled images."""

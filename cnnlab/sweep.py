@@ -12,7 +12,6 @@ from cnnlab import measure, pool, scaling
 from cnnlab.bench import EPOCH, RATE, Contestant, step_times
 from cnnlab.kernels import KERNELS, teams, threads, vector
 from cnnlab.network import Parameters
-from cnnlab.training import STEPS
 
 
 def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
@@ -73,7 +72,7 @@ def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float
     return {
         "adding up gradients": (lambda: teams.add_up(*team[:2]), 1),
         "two barriers": (lambda: barriers(*team, 1000), 2 / 1000),
-        "starting the threads": (lambda: start_threads(empty), 1 / STEPS),
+        "starting the threads": (lambda: start_threads(empty), 1 / one.n_steps),
     }
 
 

@@ -136,15 +136,19 @@ def test_recorded_rows_are_those_of_all_files(tmp_path):
     assert [row["number"] for row in bench.recorded(tmp_path)] == [1, 2]
 
 
-def test_batches_go_round_through_all_images():
+def test_batches_go_round_through_all_images(monkeypatch):
+    monkeypatch.setattr(bench, "IN_A_ROW", 45)
     one = bench.contestants(["loops"], load("digits", 50), 20, 1, None)["loops"]
     first, second, third = (one.next_batches() for _ in range(3))
     assert len(set(first) | set(second)) == 40 and (first == third).all()
     many = bench.contestants(["vector"], load("digits", 50), 20, 1, None)["vector"]
     assert many.n_steps == 2 and len(set(many.next_batches())) == 40  # two steps in a call
+    few = bench.contestants(["vector"], load("digits", 30), 20, 1, None)["vector"]
+    assert len(few.next_batches()) == 40 and set(few.next_batches()) == set(range(30))
 
 
 def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
+    monkeypatch.setattr(bench, "IN_A_ROW", 45)
     found = bench.contestants(["loops", "vector"], load("digits", 50), 20, 1, None)
     taken = {name: one.steps for name, one in found.items()}
     calls = {}

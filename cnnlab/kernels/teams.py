@@ -39,8 +39,17 @@ class Team(NamedTuple):
     counts: np.ndarray
 
 
+def row(n: int) -> int:
+    """How long a row for n float32 should be, in whole cache lines and with a gap to the next.
+
+    A processor reads ahead, beyond the end of an array, and would take from another core what it
+    finds there.
+    """
+    return -(-n // 16) * 16 + 512
+
+
 def counts() -> np.ndarray:
-    """Counts for a team, none yet, on cache lines of their own."""
+    """Counts for a team, all zero, with cache lines to themselves."""
     return np.zeros(4 * LINE, np.int64)[LINE:]
 
 

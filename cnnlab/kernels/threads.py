@@ -33,8 +33,7 @@ from cnnlab.kernels.collapsed_dense import (  # noqa: F401
     sigmoid_backward,
 )
 
-# Threads use every second buffer: a processor reads ahead, beyond the end of an array, and would
-# take from the other core what lies there.
+# Threads use every second buffer, for the reason why `teams.row` leaves a gap.
 APART = 2
 
 
@@ -82,8 +81,7 @@ def team_steps(flat, params, images, labels, order, batch, rate, own, at):
 class Places(NamedTuple):
     """Where T threads keep what is their own, and what they share.
 
-    The rows (T,M) are longer than there are parameters: no two threads write to one cache line.
-    For the last two see `teams`.
+    For the last two see `teams`, as for why rows (T,M) are longer than there are parameters.
     """
 
     size: int
@@ -104,9 +102,8 @@ def places(params, images):
 @functools.lru_cache(maxsize=8)
 def places_of(caller, n_threads, size):
     """Places of a calling thread, for so many parameters."""
-    row = -(-size // lanes.LANES) * lanes.LANES + lanes.LANES
-    mine, parts = lanes.zeros(2, n_threads, row), lanes.zeros(n_threads, row)
-    return Places(size, *mine, parts, teams.counts())
+    rows = lanes.zeros(3, n_threads, teams.row(size))
+    return Places(size, *rows, teams.counts())
 
 
 @numba.njit(parallel=True, nogil=True)

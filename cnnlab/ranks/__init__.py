@@ -3,7 +3,6 @@
 import importlib.util
 import os
 
-
 # For windows within a machine Open MPI does not need UCX, and says an error, which is none, if it
 # finds it. To be set before MPI starts.
 OPEN_MPI = {"OMPI_MCA_osc": "^ucx"}

@@ -14,7 +14,6 @@ from cnnlab.kernels import teams, threads
 from cnnlab.network import Network
 from cnnlab.training import train
 
-LINE = 16  # float32 numbers
 SIZES = [n for n in (1, 2, 3, 8) if n <= pool.size()]
 
 
@@ -22,7 +21,7 @@ def team(size, n=5, member=0):
     return teams.Team(
         member,
         size,
-        np.zeros((size, n + LINE), np.float32),
+        np.zeros((size, teams.row(n)), np.float32),
         np.zeros(n, np.float32),
         teams.counts(),
     )
@@ -68,7 +67,7 @@ def rounds(parts, totals, counts, together, n, late, seen):
 @pytest.mark.parametrize("late", [0, 500])
 def test_all_members_get_every_sum(size, late):
     n, m = 300, 70
-    parts, totals = np.zeros((size, m + LINE), np.float32), np.zeros((size, m), np.float32)
+    parts, totals = np.zeros((size, teams.row(m)), np.float32), np.zeros((size, m), np.float32)
     together, seen = np.zeros(size, bool), np.zeros((size, n, m), np.float32)
     with pool.threads(size):
         for _ in range(3):
