@@ -57,6 +57,8 @@ class DataParallel(LayerParallel):
             grads.flat[:] = ranks.total
             return self.comm.allreduce(mine)
 
+        if self.size == 1:
+            return many_steps
         if many_steps and self.window and not strategy.parallel and self.one_machine:
             return in_memory
         return many_steps and with_messages if messages.reachable() else None

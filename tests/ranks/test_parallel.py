@@ -62,11 +62,22 @@ def test_an_overlapping_share_is_sent_in_two_parts(overlap, parts):
     assert len(ranks(5).mine) == parts and ranks(5) is ranks(5)
 
 
+def of_two(**options):
+    ranks = DataParallel(MPI.COMM_SELF, **options)
+    ranks.size = 2
+    return ranks
+
+
+def test_a_single_rank_has_nobody_to_add_up_with():
+    strategy = KERNELS["threads"]
+    assert DataParallel(MPI.COMM_SELF).sgd_steps(strategy) is strategy.sgd_steps
+
+
 def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
-    assert DataParallel(MPI.COMM_SELF, window=False).sgd_steps(KERNELS["vector"])
+    assert of_two(window=False).sgd_steps(KERNELS["vector"])
     monkeypatch.setattr(messages, "library", object)
-    assert DataParallel(MPI.COMM_SELF, window=False).sgd_steps(KERNELS["vector"]) is None
-    assert DataParallel(MPI.COMM_SELF).sgd_steps(KERNELS["vector"])  # needs no message
+    assert of_two(window=False).sgd_steps(KERNELS["vector"]) is None
+    assert of_two().sgd_steps(KERNELS["vector"])  # needs no message
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,7 @@ def test_ranks_of_one_machine_share_memory_and_others_send_messages(
     monkeypatch.setattr(strategy.module, "sgd_steps", lambda *a: asked.append(a[-1]) or 1.0)
     monkeypatch.setattr(strategy.module.sgd_steps, "__module__", strategy.module.__name__)
     params, grads = Network().parameters(), Network().zeros()
-    steps = DataParallel(MPI.COMM_SELF, **options).sgd_steps(strategy)
+    steps = of_two(**options).sgd_steps(strategy)
     assert steps(params, grads, None, None, None, 1, 0.1) == 1
     assert [type(ranks) for ranks in asked] == [expected]
 
