@@ -128,14 +128,16 @@ def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
     order = np.random.default_rng(0).permutation(330)[: 2 * batch + 3]
     images, labels = DIGITS.train_images, DIGITS.train_labels
     with pool.threads(pool.size() if name == "threads" else 1):
-        fused, grads = net.parameters(1), net.zeros()
-        loss = training.sgd_steps(strategy, fused, grads, images, labels, order, batch, 0.5)
+        fused, step = net.parameters(1), net.zeros()
+        loss = training.sgd_steps(strategy, fused, step, images, labels, order, batch, 0.5)
+        grads = net.zeros()
         params, total = net.parameters(1), 0.0
         for first in range(0, len(order), batch):
             chosen = order[first : first + batch]
             x = strategy.take(images, chosen)
             total += training.sgd_step(strategy, params, grads, x, labels[chosen], 0.5)
     assert (fused.flat == params.flat).all() and loss == pytest.approx(total, rel=1e-12)
+    assert (step.flat == grads.flat).all()  # both hold the last step
 
 
 def test_steps_on_images_that_are_not_there_are_refused():

@@ -121,9 +121,11 @@ def test_how_gradients_are_added_up_changes_nothing_but_the_time():
     program = """
 import numpy as np
 from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network
 from cnnlab.ranks import job
 from cnnlab.ranks.parallel import DataParallel
-from cnnlab.training import train
+from cnnlab.training import sgd_steps, train
 
 with job.together() as comm:
     runs = [  # those of the reference take no steps by themselves: Python asks for each
@@ -134,6 +136,13 @@ with job.together() as comm:
     for run in runs[1:]:
         assert np.allclose(runs[0].params.flat, run.params.flat, atol=2e-5)
         assert np.isclose(runs[0].history[0]["loss"], run.history[0]["loss"], atol=1e-5)
+    digits, net = load("digits", 330), Network()
+    batches = digits.train_images, digits.train_labels, np.arange(50), 50, 0.5
+    for window in (True, False):
+        params, step = net.parameters(), net.zeros()
+        before = params.flat.copy()
+        sgd_steps(KERNELS["vector"], params, step, *batches, DataParallel(comm, window=window))
+        assert step.flat.any() and np.allclose(before - params.flat, step.flat, atol=1e-6)
     print("good")
 """
     assert run(3, "-c", program)[0].endswith("good\n")
