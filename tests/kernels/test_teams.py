@@ -149,7 +149,9 @@ def test_a_team_is_tried_and_then_not_again():
         arguments = digits.train_images, digits.train_labels, np.arange(64), 32, 0.1
         everything = net.zeros().flat, net.zeros(), *arguments
         own = threads.places(net.parameters(), digits.train_images)[0]
-        assert threads.team_steps(*everything, own, at) is not None
+        for _ in range(2):
+            assert threads.team_steps(*everything, own, at) is not None
+            assert at.counts[teams.ROLL] == 2  # called anew each time
         fresh = at._replace(counts=teams.counts())
         fresh.counts[teams.ROLL] = teams.OFF + 1
         before = fresh.params.copy()
