@@ -3,6 +3,8 @@
 import importlib.util
 import os
 
+from cnnlab.ranks import segments
+
 # For windows within a machine Open MPI does not need UCX, and says an error, which is none, if it
 # finds it. To be set before MPI starts.
 OPEN_MPI = {"OMPI_MCA_osc": "^ucx"}
@@ -25,4 +27,6 @@ def world():
         os.environ.setdefault(name, value)
     from mpi4py import MPI
 
+    if MPI.COMM_WORLD.size == 1:  # with nobody to share memory, nothing of it may stay behind
+        segments.remove(segments.mapped_by([os.getpid()]))
     return MPI.COMM_WORLD

@@ -19,7 +19,7 @@ from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
 from cnnlab.measure import at_least
-from cnnlab.ranks import OPEN_MPI, guard
+from cnnlab.ranks import OPEN_MPI, guard, segments
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a word: killed, or out of memory"
@@ -167,7 +167,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
                     f"{n_ranks} ranks did not start with {mpiexec} in {timeout:g} s: {error}"
                 ) from error
         engines = ordered(client, n_ranks, mpiexec)
-        shared = guard.shared_memory(process.pid for process in guard.members(name))
+        shared = segments.mapped_by(process.pid for process in guard.members(name))
         yield Cluster(client, engines, name)
     finally:
         if client is not None:

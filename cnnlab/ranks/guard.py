@@ -4,18 +4,17 @@ Every process of a cluster carries the cluster's name in its environment. As a p
 `python -m cnnlab.ranks.guard PID NAME` waits until process PID is no more, then ends the cluster.
 """
 
-import contextlib
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import psutil
 
+from cnnlab.ranks import segments
+
 MARK = "CNNLAB_CLUSTER"
-SHARED = "/dev/shm/mpich_shm_", "/dev/shm/sm_segment."  # MPICH's, and Open MPI's
 
 
 def members(name: str) -> list[psutil.Process]:
@@ -30,28 +29,6 @@ def members(name: str) -> list[psutil.Process]:
     return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
 
-def shared_memory(pids: Iterable[int]) -> set[str]:
-    """The files in memory by which MPI's ranks share it: those that are killed do not remove them.
-
-    Each takes a megabyte a rank, and a container may have 64 in all. Only Linux has such files.
-    """
-    found = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):  # it has just gone
-            for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-                file = line.split(maxsplit=5)[-1]
-                if file.startswith(SHARED):
-                    found.add(file.removesuffix(" (deleted)"))
-    return found
-
-
-def remove(files: Iterable[str]) -> None:
-    """Remove files; those that use them keep what they have of them."""
-    for file in files:
-        with contextlib.suppress(OSError):  # another rank was first
-            Path(file).unlink()
-
-
 def end(name: str, shared: Iterable[str] = ()) -> None:
     """Kill what is left of a cluster, wait until all of it has ended, and remove shared memory.
 
@@ -59,14 +36,14 @@ def end(name: str, shared: Iterable[str] = ()) -> None:
     """
     until, files = time.monotonic() + 15, set(shared)
     while (left := members(name)) and time.monotonic() < until:
-        files |= shared_memory(process.pid for process in left)
+        files |= segments.mapped_by(process.pid for process in left)
         for process in left:  # one of them may have started another meanwhile
             try:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
         time.sleep(0.02)
-    remove(files)
+    segments.remove(files)
 
 
 def watch(name: str) -> subprocess.Popen:

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator
 
-from cnnlab.ranks import Alone, guard, world
+from cnnlab.ranks import Alone, segments, world
 
 STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # how many ranks, says an mpiexec
 PATIENCE = 3.0  # seconds to see whether all ranks have failed alike
@@ -55,7 +55,7 @@ def together() -> Iterator:
 def abort(comm, status: int) -> None:
     """End all ranks, once what this one has said has been heard; it does not return."""
     time.sleep(FAREWELL)
-    guard.remove(guard.shared_memory([os.getpid()]))
+    segments.remove(segments.mapped_by([os.getpid()]))
     comm.Abort(status)
 
 

@@ -1,4 +1,3 @@
-import glob
 import os
 import signal
 import subprocess
@@ -12,14 +11,10 @@ from cnnlab.ranks import guard
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
 
-def shared_files():
-    return {file for start in guard.SHARED for file in glob.glob(f"{start}*")}
-
-
 @pytest.fixture(autouse=True)
-def names(monkeypatch):
+def names(monkeypatch, no_memory_left):
     """The names of the clusters that a test starts, of which nothing may be left after it."""
-    found, watch, before = [], guard.watch, shared_files()
+    found, watch = [], guard.watch
 
     def noting(name):
         found.append(name)
@@ -29,7 +24,6 @@ def names(monkeypatch):
     yield found
     for name in found:
         assert guard.members(name) == []
-    assert shared_files() <= before
 
 
 def number():
