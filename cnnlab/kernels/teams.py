@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 LINE = 8  # int64 numbers in a cache line, so that those who wait for one do not slow another
-ROLL, BARRIER = 0, LINE  # where in `counts`
+ROLL, BARRIER, N_COUNTS = 0, LINE, 3 * LINE  # where in `counts`, and how many it has
 OFF = 1 << 32  # on the roll: more than any team has members
 PATIENCE = 1000  # looks at a counter before a worker lets others have its core
 ROLL_CALLS = 1_000_000  # so often it does before it gives up hope that all are running: a second
@@ -50,7 +50,7 @@ def row(n: int) -> int:
 
 def counts() -> np.ndarray:
     """Counts for a team, all zero, with cache lines to themselves."""
-    return np.zeros(4 * LINE, np.int64)[LINE:]
+    return np.zeros(LINE + N_COUNTS, np.int64)[LINE:]
 
 
 @numba.njit

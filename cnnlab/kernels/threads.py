@@ -46,12 +46,11 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     chosen = np.arange(len(x)) if chosen is None else chosen
     own, at = places(params, x)
     flat = np.concatenate([array.ravel() for array in params])
-    total = at.totals[0, : at.size]
-    loss = team_steps(flat, params, x, labels, chosen, len(chosen), 0.0, own, at)
+    total, n = at.totals[0, : at.size], len(chosen)
+    # One step; and a rate of n leaves their sum as it is.
+    loss = team_steps(flat, params, x, labels, chosen, n, float(n), own, at)
     if loss is None:
         loss = blocks_of_the_batch(*params, x, labels, chosen, total, own, at)
-    else:
-        teams.add_up(at.parts, total)
     last = 0
     for out in grads:
         first, last = last, last + out.size

@@ -37,14 +37,13 @@ def new_team(comm, n: int):
     """A new team; and its window, to be kept for as long as the team is."""
     from mpi4py import MPI
 
-    counts, line = teams.counts(), 64
-    row = 4 * teams.row(n)
-    size = line + comm.size * row + counts.nbytes
+    line, row, counts = 8 * teams.LINE, 4 * teams.row(n), 8 * teams.N_COUNTS  # in bytes
+    size = line + comm.size * row + counts
     window = MPI.Win.Allocate_shared(size if comm.rank == 0 else 0, 1, comm=comm)
     memory = np.frombuffer(window.Shared_query(0)[0], np.uint8)
     memory = memory[-memory.ctypes.data % line :]  # the same for all: memory is shared page by page
     parts = memory[: comm.size * row].view(np.float32).reshape(comm.size, -1)
-    shared = memory[comm.size * row :][: counts.nbytes].view(np.int64)
+    shared = memory[comm.size * row :][:counts].view(np.int64)
     window.Lock_all(MPI.MODE_NOCHECK)  # from here on all may read and write
     parts[comm.rank], shared[:] = 0, 0
     comm.Barrier()
