@@ -12,7 +12,7 @@ from cnnlab import cuda, machine, measure, pool
 from cnnlab.kernels import CONTRACT, KERNELS, Strategy
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network, Parameters, loss_and_gradients
-from cnnlab.training import IN_A_ROW, RATE, sgd_steps
+from cnnlab.training import RATE, sgd_steps, steps_in_a_row
 
 EPOCH = 60_000  # images
 FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # of multiply-adds alone
@@ -34,8 +34,7 @@ class Contestant:
         self.grads = Network().zeros(strategy.dtype)
         self.images = data.train_images.astype(strategy.dtype, copy=False)
         self.labels = data.train_labels
-        # As in training: what a strategy does without a way back to Python, it does here.
-        self.n_steps = max(1, IN_A_ROW // batch) if strategy.sgd_steps else 1
+        self.n_steps = steps_in_a_row(strategy, batch)
         shuffled, self.position = np.random.default_rng(0).permutation(len(self.labels)), 0
         self.order = np.resize(shuffled, max(len(shuffled), self.n_steps * batch))
 

@@ -144,11 +144,16 @@ def progress_bar(what: str, n_images: int, progress: bool | None) -> tqdm:
     return tqdm(total=n_images, desc=what, unit="image", disable=disable)
 
 
+def steps_in_a_row(strategy: Strategy, batch: int, ranks: OneRank = ONE_RANK) -> int:
+    """How many steps training takes in one call: several where compiled loops do, else one."""
+    return max(1, IN_A_ROW // batch) if ranks.sgd_steps(strategy) else 1
+
+
 def run_epoch(data, strategy, params, order, batch, rate, ranks, bar) -> dict:
     """Train on all images once, in this order; return a row of history."""
     images, labels = data.train_images, data.train_labels
     grads = params.network.zeros(strategy.dtype)
-    several = batch * (max(1, IN_A_ROW // batch) if ranks.sgd_steps(strategy) else 1)
+    several = batch * steps_in_a_row(strategy, batch, ranks)
     total, seen = 0.0, 0
     ranks.barrier()
     start = time.perf_counter()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cnnlab import bench, measure
+from cnnlab import bench, measure, training
 from cnnlab.__main__ import main
 from cnnlab.data import load
 
@@ -137,7 +137,7 @@ def test_recorded_rows_are_those_of_all_files(tmp_path):
 
 
 def test_batches_go_round_through_all_images(monkeypatch):
-    monkeypatch.setattr(bench, "IN_A_ROW", 45)
+    monkeypatch.setattr(training, "IN_A_ROW", 45)
     one = bench.contestants(["loops"], load("digits", 50), 20, 1, None)["loops"]
     first, second, third = (one.next_batches() for _ in range(3))
     assert len(set(first) | set(second)) == 40 and (first == third).all()
@@ -148,7 +148,7 @@ def test_batches_go_round_through_all_images(monkeypatch):
 
 
 def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
-    monkeypatch.setattr(bench, "IN_A_ROW", 45)
+    monkeypatch.setattr(training, "IN_A_ROW", 45)
     found = bench.contestants(["loops", "vector"], load("digits", 50), 20, 1, None)
     taken = {name: one.steps for name, one in found.items()}
     calls = {}

@@ -47,7 +47,8 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     own, at = places(params, x)
     flat = np.concatenate([array.ravel() for array in params])
     total, n = at.totals[0, : at.size], len(chosen)
-    # One step; and a rate of n leaves their sum as it is.
+    # One step of what training has compiled: to compile `blocks_of_the_batch` too takes seconds.
+    # A rate of n leaves the sum of the gradients as it is.
     loss = team_steps(flat, params, x, labels, chosen, n, float(n), own, at)
     if loss is None:
         loss = blocks_of_the_batch(*params, x, labels, chosen, total, own, at)

@@ -145,10 +145,9 @@ def test_threads_that_take_turns_find_the_same_bits(n_threads, monkeypatch):
 def test_a_team_is_tried_and_then_not_again():
     digits, net = load("digits", 64, 10), Network()
     with pool.threads(2):
-        _, at = threads.places(net.parameters(), digits.train_images)
+        own, at = threads.places(net.parameters(), digits.train_images)
         arguments = digits.train_images, digits.train_labels, np.arange(64), 32, 0.1
         everything = net.zeros().flat, net.zeros(), *arguments
-        own = threads.places(net.parameters(), digits.train_images)[0]
         for _ in range(2):
             assert threads.team_steps(*everything, own, at) is not None
             assert at.counts[teams.ROLL] == 2  # called anew each time
