@@ -7,7 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from cnnlab import pool
+from cnnlab.distributed import METHODS
+from cnnlab.network import NETWORKS
+from cnnlab.runtime import thread_pool
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,8 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser().parse_args(arguments)
     try:
         if "numba" not in sys.modules:  # as on the command line; later is too late
-            most = 4 * pool.usable_cores() if getattr(chosen, "sweep", False) else 1
-            pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
+            most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
+            thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
         status = chosen.command(chosen)
         sys.stdout.flush()
         return status
@@ -48,14 +50,15 @@ def parser() -> Parser:
 
     two = commands.add_parser("train", help="train the network, one epoch or more")
     two.set_defaults(command=train)
-    two.add_argument("--kernels", default="vector", help="a strategy (default: vector)")
+    two.add_argument("--kernels", help="a strategy (default: vector)")
+    two.add_argument("--network", default="report", choices=NETWORKS, help="(default: report)")
     two.add_argument("--epochs", type=whole, default=1, metavar="E")
     two.add_argument("--rate", type=positive, metavar="R", help="learning rate, for mean gradients")
     two.add_argument("--seed", type=int, default=0, help="of the parameters and the shuffling")
     two.add_argument(
         "--ranks",
-        choices=["data", "layers"],
-        help="under mpiexec: share every batch, or every layer, among the ranks",
+        choices=METHODS,
+        help="under mpiexec: " + "; ".join(f"{m.name}, {m.summary}" for m in METHODS.values()),
     )
     two.add_argument("--save", metavar="FILE", help="write a checkpoint there after every epoch")
     two.add_argument("--resume", metavar="FILE", help="go on from a checkpoint, up to E epochs")
@@ -102,7 +105,7 @@ def positive(text: str) -> float:
 
 def show_machine(chosen) -> int:
     """Print what the machine is and the two ceilings of its roofline."""
-    from cnnlab import machine
+    from cnnlab.bench import machine
 
     peak, bandwidth = machine.float32_peak(), machine.memory_bandwidth()
     if chosen.json:
@@ -118,42 +121,44 @@ def show_machine(chosen) -> int:
 def train(chosen) -> int:
     """Train, show each epoch, and sum up."""
     if not chosen.ranks:
-        from cnnlab.training import ONE_RANK
+        from cnnlab.training import Method
 
-        return train_on(ONE_RANK, chosen)
+        return train_on(Method(), chosen)
     from cnnlab.ranks import job
 
     with job.together() as comm:
-        from cnnlab.ranks.parallel import DataParallel, LayerParallel
-
-        return train_on({"data": DataParallel, "layers": LayerParallel}[chosen.ranks](comm), chosen)
+        return train_on(METHODS[chosen.ranks].load()(comm), chosen)
 
 
-def train_on(ranks, chosen) -> int:
+def train_on(method, chosen) -> int:
     """`train` on the ranks that take part."""
-    from cnnlab import machine, training
+    from cnnlab import kernels, training
+    from cnnlab.bench import machine
     from cnnlab.data import load
 
-    strategy = training.find("ranks" if chosen.ranks == "layers" else chosen.kernels)
+    strategy = kernels.find(chosen.kernels or method.kernels or "vector")
+    if method.kernels not in (None, strategy.name):
+        raise ValueError(
+            f"--kernels: expected {method.kernels} with --ranks {chosen.ranks}, got {strategy.name}"
+        )
     n_threads = threads_for([strategy], chosen.threads)
     data = load(chosen.data, chosen.images)
     batch = chosen.batch or training.BATCH
-    if strategy.name == "device":
-        from cnnlab import cuda
-
-        print(cuda.gpu()[1])
+    if hardware := strategy.optional("hardware"):
+        print(hardware())
     result = training.train(
         data,
         strategy,
+        network=NETWORKS[chosen.network],
         epochs=chosen.epochs,
         batch=batch,
         rate=chosen.rate or training.RATE,
         seed=chosen.seed,
         n_threads=n_threads,
-        ranks=ranks,
+        method=method,
         save=chosen.save,
         resume=chosen.resume,
-        progress=None if ranks.rank == 0 else False,
+        progress=None if method.rank == 0 else False,
     )
     for row in result.history:
         print(
@@ -166,7 +171,9 @@ def train_on(ranks, chosen) -> int:
         summary = {
             "kernels": strategy.name,
             "n_threads": n_threads,
-            "n_ranks": ranks.size,
+            "method": chosen.ranks or "alone",
+            "n_ranks": method.size,
+            "network": chosen.network,
             "data": data.name,
             "n_images": len(data.train_images),
             "batch": batch,
@@ -185,15 +192,14 @@ def train_on(ranks, chosen) -> int:
 def bench(chosen) -> int:
     """Measure the strategies and print the table, or JSON."""
     from cnnlab import bench as benchmark
-    from cnnlab import training
     from cnnlab.data import load
-    from cnnlab.kernels import KERNELS
+    from cnnlab.kernels import KERNELS, find
 
-    if chosen.against == "torch" and importlib.util.find_spec("torch") is None:
-        raise ValueError("--against torch: PyTorch is not installed; pip install torch")
-    names = [s.name for s in KERNELS.values() if s.name != "reference" and s.by_default]
+    if chosen.against and importlib.util.find_spec(chosen.against) is None:
+        raise ValueError(f"--against {chosen.against}: not installed; pip install {chosen.against}")
+    names = [strategy.name for strategy in KERNELS.values() if strategy.by_default]
     if chosen.kernels:
-        names = [training.find(name).name for name in chosen.kernels.split(",")]
+        names = [find(name).name for name in chosen.kernels.split(",")]
     n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)
     data = load(chosen.data, chosen.images or 8192)
     batch = chosen.batch or 64
@@ -209,12 +215,17 @@ def bench(chosen) -> int:
     )
     print(benchmark.table(report))
     if chosen.sweep:
-        from cnnlab import sweep
+        from cnnlab.bench import thread_scaling
 
-        report["sweep"] = sweep.run(data, batch=batch, repeats=chosen.repeats)
-        print("\n" + sweep.table(report["sweep"]))
+        report["sweep"] = thread_scaling.run(data, batch=batch, repeats=chosen.repeats)
+        print("\n" + thread_scaling.table(report["sweep"]))
     if chosen.record:
-        print("recorded in", benchmark.record(report, Path(chosen.record)))
+        from cnnlab.bench import records
+        from cnnlab.show.report import draw
+
+        folder = Path(chosen.record)
+        print("recorded in", records.keep(report, folder))
+        draw(report, folder / "speedup.png")
     if chosen.json:
         print(json.dumps(report))
     return 0
@@ -226,7 +237,7 @@ def threads_for(strategies, asked: int | None) -> int:
     if asked is not None and asked > 1 and not parallel:
         names = ", ".join(strategy.name for strategy in strategies)
         raise ValueError(f"--threads {asked}: {names} runs on one thread; use --threads 1")
-    return asked or (min(pool.size(), pool.usable_cores()) if parallel else 1)
+    return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
 
 
 if __name__ == "__main__":

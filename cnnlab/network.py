@@ -1,89 +1,261 @@
-"""The network as data: layers, shapes, parameters; and kernels composed into a training step.
+"""The network as data: a tuple of layers, from which shapes, parameters, work and memory follow.
 
-The network is the one of the report *Parallelizing Convolutional Neural Networks* (2024): a
-convolution, a trainable pooling and a fully connected layer, each followed by a sigmoid.
+`Network()` is the one of the report *Parallelizing Convolutional Neural Networks* (2024): a
+convolution, a trainable pooling and a fully connected layer, each followed by a sigmoid. Any other
+tuple of layers that ends in Dense and Sigmoid will do.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+import functools
+from collections import Counter
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from cnnlab.kernels.contract import Strategy, check_array, check_labels
+from cnnlab.runtime.arguments import at_least
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer. `operation` names its functions in the contract, `stride` is their last argument.
+
+    Shapes are those of one image: (C,H,W), or (D,) after a fully connected layer.
+    """
+
+    operation: ClassVar[str]
+
+    def __post_init__(self):
+        for name, size in vars(self).items():
+            at_least(f"{type(self).__name__}.{name}", size, 1)
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """The distance between windows; empty where the operation takes none."""
+        return ()
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Shape of the output for an input of this shape; ValueError where it does not fit."""
+        return shape
+
+    def parameter_shapes(self, shape: Shape) -> dict[str, Shape]:
+        """Shapes of weights `w` and bias `b` for an input of this shape; empty if it has none."""
+        return {}
+
+    def multiply_adds(self, shape: Shape) -> int:
+        """Multiply-adds of one image's forward pass; each gradient takes as many."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Conv(Layer):
+    """Convolution: `filters` of K × K over all channels, stride 1, no padding."""
+
+    operation = "conv"
+    filters: int
+    kernel: int
+
+    def output_shape(self, shape: Shape) -> Shape:
+        _, height, width = maps(self, shape, self.kernel)
+        return self.filters, height - self.kernel + 1, width - self.kernel + 1
+
+    def parameter_shapes(self, shape: Shape) -> dict[str, Shape]:
+        return {"w": (self.filters, shape[0], self.kernel, self.kernel), "b": (self.filters,)}
+
+    def multiply_adds(self, shape: Shape) -> int:
+        return prod(self.output_shape(shape)) * shape[0] * self.kernel**2
+
+
+@dataclass(frozen=True)
+class Pool(Layer):
+    """Trainable pooling: one S × S kernel and a bias for each map, windows that do not overlap."""
+
+    operation = "pool"
+    size: int
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def output_shape(self, shape: Shape) -> Shape:
+        channels, height, width = maps(self, shape, self.size)
+        return channels, height // self.size, width // self.size
+
+    def parameter_shapes(self, shape: Shape) -> dict[str, Shape]:
+        return {"w": (shape[0], self.size, self.size), "b": (shape[0],)}
+
+    def multiply_adds(self, shape: Shape) -> int:
+        return prod(self.output_shape(shape)) * self.size**2
+
+
+@dataclass(frozen=True)
+class AveragePool(Pool):
+    """The mean of each S × S window: a `Pool` whose weights stay 1 / S² and whose bias stays 0."""
+
+    def parameter_shapes(self, shape: Shape) -> dict[str, Shape]:
+        return {}
+
+    def fixed_weights(self, shape: Shape, dtype) -> tuple[np.ndarray, np.ndarray]:
+        """The weights (C,S,S) and the bias (C) for an input of this shape."""
+        weights = {"w": 1 / self.size**2, "b": 0.0}
+        shapes = super().parameter_shapes(shape)
+        return tuple(np.full(shapes[name], value, dtype) for name, value in weights.items())
+
+
+@dataclass(frozen=True)
+class MaxPool(Pool):
+    """The largest element of each S × S window."""
+
+    operation = "max_pool"
+
+    def parameter_shapes(self, shape: Shape) -> dict[str, Shape]:
+        return {}
+
+    def multiply_adds(self, shape: Shape) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class Dense(Layer):
+    """Fully connected: each of `outputs` is a weighted sum of all inputs, plus a bias."""
+
+    operation = "dense"
+    outputs: int
+
+    def output_shape(self, shape: Shape) -> Shape:
+        return (self.outputs,)
+
+    def parameter_shapes(self, shape: Shape) -> dict[str, Shape]:
+        return {"w": (self.outputs, prod(shape)), "b": (self.outputs,)}
+
+    def multiply_adds(self, shape: Shape) -> int:
+        return self.outputs * prod(shape)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Layer):
+    """1 / (1 + exp(-z)), element by element."""
+
+    operation = "sigmoid"
+
+
+@dataclass(frozen=True)
+class ReLU(Layer):
+    """max(z, 0), element by element."""
+
+    operation = "relu"
+
+
+def maps(layer: Layer, shape: Shape, window: int) -> Shape:
+    """The shape (C,H,W), if it is one of maps into which a window fits; else ValueError."""
+    if len(shape) != 3 or min(shape[1:]) < window:
+        raise ValueError(
+            f"layers: {layer} expected maps of at least {window} × {window}, got {shape}"
+        )
+    return shape
+
+
+class Place(NamedTuple):
+    """A layer in its network: its name there, and the shapes of one image's input and output."""
+
+    name: str
+    layer: Layer
+    input_shape: Shape
+    shape: Shape
+
+
+REPORT = Conv(6, 5), Sigmoid(), Pool(4), Sigmoid(), Dense(10), Sigmoid()
 
 
 @dataclass(frozen=True)
 class Network:
-    """The sizes of the network; everything else about it follows from them.
+    """Layers, one after the other, for images (C,H,W).
 
-    The convolution has stride 1 and no padding; the pooling windows do not overlap.
+    `network["conv"]` is the Place of a layer; where several have one operation they are numbered:
+    "conv1", "conv2". Raises ValueError unless each layer takes what the one before it gives, and
+    the last two are Dense and Sigmoid: the loss is the cross-entropy of sigmoids.
     """
 
-    channels: int = 1
-    height: int = 28
-    width: int = 28
-    filters: int = 6
-    kernel: int = 5
-    pool: int = 4
-    classes: int = 10
+    layers: tuple[Layer, ...] = REPORT
+    image_shape: tuple[int, int, int] = (1, 28, 28)
 
     def __post_init__(self):
-        for name, size in vars(self).items():
-            if not isinstance(size, int | np.integer) or size < 1:
-                raise ValueError(f"{name} should be a whole number of at least 1, got {size!r}")
-        smallest = self.kernel + self.pool - 1
-        if min(self.height, self.width) < smallest:
-            raise ValueError(
-                f"height and width should be at least kernel + pool - 1 = {smallest}, "
-                f"got {self.height} x {self.width}"
-            )
+        for name, size in zip(("channels", "height", "width"), self.image_shape, strict=True):
+            at_least(f"image_shape: {name}", size, 1)
+        if self.form[-2:] != ("Dense", "Sigmoid"):
+            raise ValueError(f"layers: expected Dense and Sigmoid at the end, got {self.layers}")
+        _ = self.places
 
     @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """Shape of one input image, (C, H, W)."""
-        return self.channels, self.height, self.width
+    def form(self) -> tuple[str, ...]:
+        """The kinds of the layers: strategies that fuse a whole step do so for one form."""
+        return tuple(type(layer).__name__ for layer in self.layers)
+
+    @functools.cached_property
+    def places(self) -> tuple[Place, ...]:
+        """The layers with their names and shapes, in their order."""
+        found, shape, seen = [], self.image_shape, Counter()
+        all_of = Counter(layer.operation for layer in self.layers)
+        for layer in self.layers:
+            seen[layer.operation] += 1
+            several = all_of[layer.operation] > 1
+            name = f"{layer.operation}{seen[layer.operation]}" if several else layer.operation
+            found.append(Place(name, layer, shape, layer.output_shape(shape)))
+            shape = found[-1].shape
+        return tuple(found)
+
+    def __getitem__(self, name: str) -> Place:
+        for place in self.places:
+            if place.name == name:
+                return place
+        raise KeyError(
+            f"layer: expected one of {', '.join(p.name for p in self.places)}, got {name!r}"
+        )
 
     @property
-    def conv_shape(self) -> tuple[int, int, int]:
-        """Shape of the convolution's output for one image."""
-        return self.filters, self.height - self.kernel + 1, self.width - self.kernel + 1
+    def classes(self) -> int:
+        """How many outputs the last layer has."""
+        return self.places[-1].shape[0]
 
-    @property
-    def pool_shape(self) -> tuple[int, int, int]:
-        """Shape of the pooling's output for one image."""
-        filters, rows, columns = self.conv_shape
-        return filters, rows // self.pool, columns // self.pool
-
-    @property
-    def features(self) -> int:
-        """Inputs of the fully connected layer."""
-        return int(np.prod(self.pool_shape))
-
-    @property
-    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of the six parameter arrays, in their order."""
+    @functools.cached_property
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """Name and shape of every parameter array, such as conv_w, in their order."""
         return {
-            "conv_w": (self.filters, self.channels, self.kernel, self.kernel),
-            "conv_b": (self.filters,),
-            "pool_w": (self.filters, self.pool, self.pool),
-            "pool_b": (self.filters,),
-            "dense_w": (self.classes, self.features),
-            "dense_b": (self.classes,),
+            f"{place.name}_{name}": shape
+            for place in self.places
+            for name, shape in place.layer.parameter_shapes(place.input_shape).items()
         }
 
     @property
+    def first_learned(self) -> int:
+        """The number of the first layer with parameters; no gradient is needed below it."""
+        return next(i for i, p in enumerate(self.places) if f"{p.name}_w" in self.parameter_shapes)
+
+    @property
     def multiply_adds(self) -> dict[str, int]:
-        """Multiply-adds for one image; the first layer's backward input is not needed."""
-        conv = int(np.prod(self.conv_shape)) * self.channels * self.kernel**2
-        pool = self.features * self.pool**2
-        dense = self.classes * self.features
-        forward = {"conv_forward": conv, "pool_forward": pool, "dense_forward": dense}
-        weights = {"conv_backward_weights": conv, "pool_backward_weights": pool}
-        inputs = {"pool_backward_input": pool, "dense_backward_input": dense}
-        return forward | weights | {"dense_backward_weights": dense} | inputs
+        """Multiply-adds for one image, by operation; none for the first layer's backward input."""
+        work = {p.name: p.layer.multiply_adds(p.input_shape) for p in self.places}
+        work = {name: n for name, n in work.items() if n}
+        above = [p.name for p in self.places[self.first_learned + 1 :]]
+        forward = {f"{name}_forward": n for name, n in work.items()}
+        weights = {
+            f"{name}_backward_weights": n
+            for name, n in work.items()
+            if f"{name}_w" in self.parameter_shapes
+        }
+        inputs = {f"{name}_backward_input": n for name, n in work.items() if name in above}
+        return forward | weights | inputs
+
+    def memory(self, n_images: int, size_of: int = 4) -> dict[str, int]:
+        """Bytes for training: parameters, their gradients, and a batch's activations."""
+        n = sum(map(prod, self.parameter_shapes.values())) * size_of
+        activations = sum(prod(place.shape) for place in self.places) * size_of * n_images
+        return {"parameters": n, "gradients": n, "activations": activations}
 
     def zeros(self, dtype=np.float32) -> "Parameters":
-        """Six arrays of zeros: the place for gradients."""
+        """Arrays of zeros like the parameters: the place for gradients."""
         return Parameters(self, dtype)
 
     def parameters(self, seed: int = 0, dtype=np.float32) -> "Parameters":
@@ -95,166 +267,82 @@ class Network:
         """
         rng = np.random.default_rng(seed)
         params = Parameters(self, dtype)
-        for array in (params.conv_w, params.pool_w, params.dense_w):
-            fan_in = array.size // len(array)
-            array[:] = rng.uniform(-1, 1, array.shape) / np.sqrt(fan_in)
+        for name, array in zip(self.parameter_shapes, params, strict=True):
+            if name.endswith("_w"):
+                fan_in = array.size // len(array)
+                array[:] = rng.uniform(-1, 1, array.shape) / np.sqrt(fan_in)
         return params
+
+    def description(self) -> dict:
+        """The network as plain data, for JSON; `from_description` reads it."""
+        layers = [[type(layer).__name__, asdict(layer)] for layer in self.layers]
+        return {"image_shape": list(self.image_shape), "layers": layers}
+
+    @classmethod
+    def from_description(cls, given: dict) -> "Network":
+        """The network of a `description`; KeyError, TypeError or ValueError if it is none."""
+        kinds = {
+            kind.__name__: kind for kind in (Conv, Pool, AveragePool, MaxPool, Dense, Sigmoid, ReLU)
+        }
+        layers = tuple(kinds[kind](**sizes) for kind, sizes in given["layers"])
+        return cls(layers, tuple(given["image_shape"]))
+
+
+def report_network(
+    channels: int = 1,
+    height: int = 28,
+    width: int = 28,
+    *,
+    filters: int = 6,
+    kernel: int = 5,
+    pool: int = 4,
+    classes: int = 10,
+) -> Network:
+    """The report's network with other sizes."""
+    layers = Conv(filters, kernel), Sigmoid(), Pool(pool), Sigmoid(), Dense(classes), Sigmoid()
+    return Network(layers, (channels, height, width))
+
+
+# After LeNet-5 (LeCun, Bottou, Bengio and Haffner, 1998, section II.B), with max pooling and ReLU.
+LENET5 = Network(
+    (
+        *(Conv(6, 5), ReLU(), MaxPool(2), Conv(16, 5), ReLU(), MaxPool(2)),
+        *(Dense(120), ReLU(), Dense(84), ReLU(), Dense(10), Sigmoid()),
+    )
+)
+REPORT_FORM = Network().form
+NETWORKS = {"report": Network(), "lenet5": LENET5}
 
 
 class Parameters:
-    """The six parameter arrays (or their gradients), all views of one buffer `flat`.
+    """The parameter arrays (or their gradients), all views of one buffer `flat`.
 
-    Updating, sending or saving the network is one operation on `flat`. It may be given, as a
-    contiguous array of the right size; otherwise it is new, and zero.
+    Each is an attribute, such as `conv_w`. Updating, sending or saving the network is one operation
+    on `flat`. It may be given, as a contiguous array of the right size; otherwise it is new, and
+    zero.
     """
 
     def __init__(self, network: Network, dtype=np.float32, flat: np.ndarray | None = None):
         shapes = network.parameter_shapes
         self.network = network
-        size = sum(int(np.prod(shape)) for shape in shapes.values())
-        self.flat = np.zeros(size, dtype) if flat is None else flat
-        arrays = []
-        start = 0
+        self.flat = np.zeros(sum(map(prod, shapes.values())), dtype) if flat is None else flat
+        arrays, start = [], 0
         for name, shape in shapes.items():
-            stop = start + int(np.prod(shape))
-            arrays.append(self.flat[start:stop].reshape(shape))
+            arrays.append(self.flat[start : start + prod(shape)].reshape(shape))
             setattr(self, name, arrays[-1])
-            start = stop
+            start += prod(shape)
         self.arrays = tuple(arrays)
 
     def __iter__(self):
         return iter(self.arrays)
 
+    def of(self, place: Place) -> tuple[np.ndarray, ...]:
+        """Weights and bias of a layer, those of an AveragePool included; else empty."""
+        if isinstance(place.layer, AveragePool):
+            return place.layer.fixed_weights(place.input_shape, self.flat.dtype)
+        names = place.layer.parameter_shapes(place.input_shape)
+        return tuple(getattr(self, f"{place.name}_{name}") for name in names)
+
     def copy(self) -> "Parameters":
         """A copy with its own buffer."""
-        other = Parameters(self.network, self.flat.dtype)
-        other.flat[:] = self.flat
-        return other
-
-
-class Activations(NamedTuple):
-    """Outputs of the three layers after their sigmoids: (N,F,P,Q), (N,D) and (N,O)."""
-
-    conv: np.ndarray
-    pool: np.ndarray
-    dense: np.ndarray
-
-
-def forward(strategy: Strategy, params: Parameters, x: np.ndarray) -> Activations:
-    """Run a batch x (N,C,H,W) of the strategy's dtype through the network, layer by layer."""
-    check_batch(strategy, params, x)
-    kernel, net, n_images = strategy.kernel, params.network, len(x)
-    conv_z, conv_y = np.empty((2, n_images, *net.conv_shape), strategy.dtype)
-    kernel("conv_forward")(x, params.conv_w, params.conv_b, conv_z)
-    kernel("sigmoid")(conv_z, conv_y)
-    pool_z, pool_y = np.empty((2, n_images, *net.pool_shape), strategy.dtype)
-    kernel("pool_forward")(conv_y, params.pool_w, params.pool_b, pool_z, net.pool)
-    kernel("sigmoid")(pool_z, pool_y)
-    pool_y = pool_y.reshape(n_images, net.features)
-    dense_z, dense_y = np.empty((2, n_images, net.classes), strategy.dtype)
-    kernel("dense_forward")(pool_y, params.dense_w, params.dense_b, dense_z)
-    kernel("sigmoid")(dense_z, dense_y)
-    return Activations(conv_y, pool_y, dense_y)
-
-
-def loss_and_gradients(
-    strategy: Strategy, params: Parameters, x: np.ndarray, labels: np.ndarray, grads: Parameters
-) -> float:
-    """Loss of a batch x (N,C,H,W) with int64 labels (N), and its gradients written to `grads`.
-
-    Loss and gradients are summed over the batch. A strategy that offers `loss_and_gradients` whole
-    is asked for that; for the others it is composed here from the contract. Raises ValueError or
-    TypeError on bad arguments.
-    """
-    check_gradients(strategy, params, x, labels, grads)
-    with strategy.lock:
-        return fused_or_composed(strategy, params, x, labels, grads)
-
-
-def chosen_gradients(strategy, params, images, labels, chosen, grads) -> float:
-    """`loss_and_gradients` of the images number `chosen` (N), without the checks.
-
-    For loops over batches that were checked as a whole, see `training.sgd_steps`.
-    """
-    with strategy.lock:
-        if strategy.sgd_steps:  # these find the images where they lie
-            fused = strategy.module.loss_and_gradients
-            return float(fused(params.arrays, images, labels, grads.arrays, chosen))
-        x = strategy.take(images, chosen)
-        return fused_or_composed(strategy, params, x, labels[chosen], grads)
-
-
-def fused_or_composed(strategy, params, x, labels, grads) -> float:
-    """Loss and gradients by the strategy's own `loss_and_gradients`, or else by its contract."""
-    fused = getattr(strategy.module, "loss_and_gradients", None)
-    if fused:
-        return float(fused(params.arrays, x, labels, grads.arrays))
-    return composed(strategy, params, x, labels, grads)
-
-
-def check_gradients(strategy, params, x, labels, grads) -> None:
-    """Check images, their labels, parameters and the place for their gradients."""
-    check_batch(strategy, params, x)
-    check_array("labels", labels, np.int64)
-    if labels.shape != x.shape[:1]:
-        raise ValueError(
-            f"labels should have shape {x.shape[:1]}, one for each image, got {labels.shape}"
-        )
-    check_labels(labels, params.network.classes)
-    check_parameters("grads", grads)
-    like = grads.network is params.network or grads.network == params.network
-    if not like or grads.flat.dtype != params.flat.dtype:
-        raise ValueError(
-            f"grads should be like params, {params.network} in {params.flat.dtype}, "
-            f"got {grads.network} in {grads.flat.dtype}"
-        )
-    if grads is params or not all(array.flags.writeable for array in grads):
-        raise ValueError(
-            "grads should be writeable arrays other than those of params, got "
-            + ("params" if grads is params else "a read-only array")
-        )
-
-
-def composed(strategy, params, x, labels, grads) -> float:
-    """`loss_and_gradients` composed from the contract's functions, for a whole batch at once."""
-    kernel, net = strategy.kernel, params.network
-    conv_y, pool_y, dense_y = forward(strategy, params, x)
-
-    dense_dz = np.empty_like(dense_y)
-    loss = kernel("cross_entropy")(dense_y, labels, dense_dz)
-    kernel("dense_backward_weights")(pool_y, dense_dz, grads.dense_w)
-    kernel("dense_backward_bias")(dense_dz, grads.dense_b)
-
-    pool_dy, pool_dz = np.empty_like(pool_y), np.empty_like(pool_y)
-    kernel("dense_backward_input")(dense_dz, params.dense_w, pool_dy)
-    kernel("sigmoid_backward")(pool_y, pool_dy, pool_dz)
-    pool_dz = pool_dz.reshape(len(x), *net.pool_shape)
-    kernel("pool_backward_weights")(conv_y, pool_dz, grads.pool_w, net.pool)
-    kernel("pool_backward_bias")(pool_dz, grads.pool_b)
-
-    conv_dy, conv_dz = np.empty_like(conv_y), np.empty_like(conv_y)
-    kernel("pool_backward_input")(pool_dz, params.pool_w, conv_dy, net.pool)
-    kernel("sigmoid_backward")(conv_y, conv_dy, conv_dz)
-    kernel("conv_backward_weights")(x, conv_dz, grads.conv_w)
-    kernel("conv_backward_bias")(conv_dz, grads.conv_b)
-    return float(loss)
-
-
-def check_batch(strategy: Strategy, params: Parameters, x: np.ndarray) -> None:
-    """Check that a batch and the parameters fit each other and the strategy."""
-    check_parameters("params", params)
-    check_array("x", x, strategy.dtype)
-    if params.flat.dtype != strategy.dtype:
-        raise TypeError(f"params should have dtype {strategy.dtype}, got {params.flat.dtype}")
-    if x.ndim != 4 or x.shape[1:] != params.network.image_shape or len(x) == 0:
-        raise ValueError(
-            f"x should have shape (N, *{params.network.image_shape}), N > 0, got {x.shape}"
-        )
-
-
-def check_parameters(argument: str, value) -> None:
-    """Check that a value is Parameters."""
-    if not isinstance(value, Parameters):
-        raise TypeError(
-            f"{argument} should be Parameters, as a Network makes them, got {type(value).__name__}"
-        )
+        return Parameters(self.network, flat=self.flat.copy())

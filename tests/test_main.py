@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from cnnlab import bench, measure, training
+from cnnlab import bench, training
 from cnnlab.__main__ import main
+from cnnlab.bench import measure
 from cnnlab.data import load
 
 ROW = {

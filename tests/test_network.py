@@ -3,17 +3,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as draw
 
-from cnnlab import pool
 from cnnlab.kernels import KERNELS, threads
-from cnnlab.network import Network, forward, loss_and_gradients
+from cnnlab.kernels.composition import forward, loss_and_gradients
+from cnnlab.network import Network, report_network
+from cnnlab.runtime import thread_pool
 
 REFERENCE = KERNELS["reference"]
 FAST = [name for name in KERNELS if name != "reference"]
 NETWORKS = [
     Network(),
-    Network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5),
-    Network(1, 12, 15, filters=1, kernel=7, pool=3, classes=1),
-    Network(3, 10, 9, filters=5, kernel=4, pool=1, classes=2),
+    report_network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5),
+    report_network(1, 12, 15, filters=1, kernel=7, pool=3, classes=1),
+    report_network(3, 10, 9, filters=5, kernel=4, pool=1, classes=2),
 ]
 
 
@@ -77,10 +78,10 @@ def test_every_strategy_has_the_references_loss_and_gradients(name, network):
         agrees(KERNELS[name], network, n)
 
 
-@pytest.mark.skipif(pool.size() < 2, reason="Numba has room for one thread only")
+@pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
 def test_each_thread_works_on_its_own_part_of_the_batch_in_buffers_of_its_own():
     params, (x, labels) = NETWORKS[1].parameters(), batch(NETWORKS[1], 32)
-    with pool.threads(2):
+    with thread_pool.threads(2):
         own, _ = threads.places(params, x)
         own.image[:] = np.nan
         loss_and_gradients(KERNELS["threads"], params, x, labels, NETWORKS[1].zeros())
@@ -98,7 +99,7 @@ def test_every_strategy_has_them_for_any_network_and_batch(name, data):
     sizes = data.draw(draw.fixed_dictionaries(small | {"classes": draw.integers(1, 12)}))
     smallest = sizes["kernel"] + sizes["pool"] - 1
     more = data.draw(draw.tuples(draw.integers(0, 12), draw.integers(0, 12)))
-    network = Network(**sizes, height=smallest + more[0], width=smallest + more[1])
+    network = report_network(**sizes, height=smallest + more[0], width=smallest + more[1])
     agrees(KERNELS[name], network, data.draw(draw.integers(1, 40)))
 
 
@@ -162,7 +163,7 @@ READ_ONLY.dense_w.flags.writeable = False
         ({"labels": -LABELS - 1}, ValueError, "labels should lie in 0..9, got -"),
         ({"params": NET.parameters(0, np.float64)}, TypeError, "params should have dtype float32"),
         ({"grads": NET.zeros(np.float64)}, ValueError, "grads should be like params"),
-        ({"grads": Network(classes=9).zeros()}, ValueError, "grads should be like params"),
+        ({"grads": report_network(classes=9).zeros()}, ValueError, "grads should be like params"),
         ({"grads": READ_ONLY}, ValueError, "grads should be writeable .* got a read-only array"),
         ({"grads": NET.zeros().arrays}, TypeError, "grads should be Parameters, .* got tuple"),
         ({"params": NET.zeros().arrays}, TypeError, "params should be Parameters, .* got tuple"),
@@ -189,4 +190,4 @@ def test_gradients_are_not_written_over_the_parameters():
 @pytest.mark.parametrize("sizes", [{"filters": 0}, {"kernel": 2.5}, {"height": 7}, {"width": 3}])
 def test_an_impossible_network_is_refused(sizes):
     with pytest.raises(ValueError, match=f"{next(iter(sizes))} .*should be"):
-        Network(**sizes)
+        report_network(**sizes)

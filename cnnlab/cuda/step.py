@@ -86,18 +86,11 @@ class Step:
 
     # --- the launches ---------------------------------------------------------------------------
 
-    def _views(self, flat):
-        start, views = 0, []
-        for array in self._of:
-            views.append(flat[start : start + array.size].reshape(array.shape))
-            start += array.size
-        return views
-
     def _arrays(self):
         """Sizes, and memory for a batch: made once, since a graph keeps the addresses."""
         net, empty = self._of.network, self._xp.empty
-        batches = {"x": net.image_shape, "conv": net.conv_shape, "pool": net.pool_shape}
-        batches["dense"] = (net.classes,)
+        batches = {name: net[name].shape for name in ("conv", "pool", "dense")}
+        batches["x"] = net.image_shape
         made = {name: empty((self.batch, *shape), np.float32) for name, shape in batches.items()}
         made |= {f"d{name}": empty(made[name].shape, np.float32) for name in batches if name != "x"}
         return made | {"y": empty(self.batch, np.int32)}
@@ -105,15 +98,22 @@ class Step:
     def _sizes(self):
         """What the kernels of each layer take after their arrays."""
         n, net = self.batch, self._of.network
-        conv = n, *net.image_shape, net.filters, net.kernel, 1
-        pool = n, *net.conv_shape, net.pool, net.pool
-        return conv, pool, (n, net.features, net.classes)
+        conv, pool, dense = (net[name] for name in ("conv", "pool", "dense"))
+        return (
+            (n, *conv.input_shape, conv.layer.filters, conv.layer.kernel, 1),
+            (n, *pool.input_shape, pool.layer.size, pool.layer.size),
+            (n, math.prod(dense.input_shape), *dense.shape),
+        )
 
     def _plain(self) -> list[list[Call]]:
         """A launch for each operation of the contract, in its order."""
         n, net, a = self.batch, self._of.network, self._arrays()
-        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = self._views(self._flat)
-        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = self._views(self._grads)
+        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = Parameters(
+            self._of.network, flat=self._flat
+        )
+        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = Parameters(
+            self._of.network, flat=self._grads
+        )
         conv_z, pool_z, dense_z = (self._xp.empty_like(a[k]) for k in ("conv", "pool", "dense"))
         conv_dz, pool_dz = self._xp.empty_like(conv_z), self._xp.empty_like(pool_z)
         conv, pool, dense = self._sizes()
@@ -133,20 +133,20 @@ class Step:
                  *dense),
             per("conv", "conv_backward_bias", net.classes, 256, a["ddense"], dense_db, n,
                 net.classes, 1),
-            over("dense", "dense_backward_input", n * net.features, a["ddense"], dense_w,
+            over("dense", "dense_backward_input", a["pool"].size, a["ddense"], dense_w,
                  a["dpool"], *dense),
             over("elementwise", "sigmoid_backward", pool_z.size, a["pool"], a["dpool"], pool_dz,
                  pool_z.size),
             per("pool", "pool_backward_weights", pool_w.size, 256, a["conv"], pool_dz, pool_dw,
                 *pool),
-            per("conv", "conv_backward_bias", net.filters, 256, pool_dz, pool_db, n, net.filters,
-                math.prod(net.pool_shape[1:])),
+            per("conv", "conv_backward_bias", len(conv_w), 256, pool_dz, pool_db, n, len(conv_w),
+                math.prod(net["pool"].shape[1:])),
             over("pool", "pool_backward_input", conv_z.size, pool_dz, pool_w, a["dconv"], *pool),
             over("elementwise", "sigmoid_backward", conv_z.size, a["conv"], a["dconv"], conv_dz,
                  conv_z.size),
             per("conv", "conv_backward_weights", conv_w.size, 256, a["x"], conv_dz, conv_dw, *conv),
-            per("conv", "conv_backward_bias", net.filters, 256, conv_dz, conv_db, n, net.filters,
-                math.prod(net.conv_shape[1:])),
+            per("conv", "conv_backward_bias", len(conv_w), 256, conv_dz, conv_db, n, len(conv_w),
+                math.prod(net["conv"].shape[1:])),
             self._update(),
         ]  # fmt: skip
         return [[call] for call in calls]
@@ -154,8 +154,12 @@ class Step:
     def _fused(self) -> list[list[Call]]:
         """Sums before the sigmoids are never written; gradients of a layer share a stage."""
         n, net, a = self.batch, self._of.network, self._arrays()
-        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = self._views(self._flat)
-        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = self._views(self._grads)
+        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = Parameters(
+            self._of.network, flat=self._flat
+        )
+        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = Parameters(
+            self._of.network, flat=self._grads
+        )
         conv, pool, dense = self._sizes()
         over, per = self._over, self._per
         return [
@@ -166,7 +170,7 @@ class Step:
                   *pool)],
             [per("fused", "dense_loss", n, 320, a["pool"], dense_w, dense_b, a["y"], a["ddense"],
                  self._losses, *dense[1:])],
-            [over("fused", "dense_backward_sigmoid", n * net.features, a["ddense"], dense_w,
+            [over("fused", "dense_backward_sigmoid", a["pool"].size, a["ddense"], dense_w,
                   a["pool"], a["dpool"], *dense),
              over("dense", "dense_backward_weights", dense_w.size, a["pool"], a["ddense"],
                   dense_dw, *dense),
@@ -176,12 +180,12 @@ class Step:
                   a["dconv"], *pool),
              per("pool", "pool_backward_weights", pool_w.size, 256, a["conv"], a["dpool"], pool_dw,
                  *pool),
-             per("conv", "conv_backward_bias", net.filters, 256, a["dpool"], pool_db, n,
-                 net.filters, math.prod(net.pool_shape[1:]))],
+             per("conv", "conv_backward_bias", len(conv_w), 256, a["dpool"], pool_db, n,
+                 len(conv_w), math.prod(net["pool"].shape[1:]))],
             [per("conv", "conv_backward_weights", conv_w.size, 256, a["x"], a["dconv"], conv_dw,
                  *conv),
-             per("conv", "conv_backward_bias", net.filters, 256, a["dconv"], conv_db, n,
-                 net.filters, math.prod(net.conv_shape[1:]))],
+             per("conv", "conv_backward_bias", len(conv_w), 256, a["dconv"], conv_db, n,
+                 len(conv_w), math.prod(net["conv"].shape[1:]))],
             [self._update()],
         ]  # fmt: skip
 

@@ -7,13 +7,24 @@ from cnnlab.kernels.contract import CONTRACT, Strategy
 KERNELS = {
     strategy.name: strategy
     for strategy in (
-        Strategy("reference", "NumPy in float64, obviously right", np.float64),
+        Strategy("reference", "NumPy in float64, obviously right", np.float64, by_default=False),
         Strategy("loops", "Numba on one core, plain nested loops"),
         Strategy("vector", "Numba on one core used well"),
         Strategy("threads", "Numba on several cores, blocks of the batch", parallel=True),
-        Strategy("ranks", "MPI, blocks of each layer, then gathered", by_default=False),
+        Strategy("partitioned", "MPI, blocks of each layer, then gathered", by_default=False),
         Strategy("device", "CUDA C, on a GPU or on the emulator", by_default=False),
     )
 }
+BASE = "loops"  # what the speedups of the others are over
 
-__all__ = ["CONTRACT", "KERNELS", "Strategy"]
+
+def find(kernels: str | Strategy) -> Strategy:
+    """The strategy of that name; a Strategy is returned as it is."""
+    if isinstance(kernels, Strategy):
+        return kernels
+    if kernels not in KERNELS:
+        raise ValueError(f"kernels should be one of {', '.join(KERNELS)}, got {kernels!r}")
+    return KERNELS[kernels]
+
+
+__all__ = ["BASE", "CONTRACT", "KERNELS", "Strategy", "find"]

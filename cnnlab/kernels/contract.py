@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab import cache, pool
+from cnnlab.runtime import cache, thread_pool
 
 # Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
@@ -70,21 +70,24 @@ class Strategy:
     @property
     def lock(self):
         """What to hold during a call: parallel kernels run one at a time."""
-        return pool.LOCK if self.parallel else contextlib.nullcontext()
+        return thread_pool.LOCK if self.parallel else contextlib.nullcontext()
 
     def take(self, images: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """A batch: the images with the numbers `chosen`, copied, in the strategy's dtype."""
         return images[chosen].astype(self.dtype, copy=False)
 
-    @property
-    def sgd_steps(self):
-        """The module's loop over batches, if it has one that goes with its `loss_and_gradients`.
+    def fused(self, name: str, network):
+        """The module's function `name`, which fuses whole steps, if it does so for this network.
 
-        A module made from another's functions may have replaced only one of the two.
+        That is, if the module's FUSES is the network's form; else None.
         """
-        steps = getattr(self.module, "sgd_steps", None)
-        gradients = getattr(self.module, "loss_and_gradients", None)
-        return steps if steps and gradients.__module__ == steps.__module__ else None
+        if getattr(self.module, "FUSES", None) != network.form:
+            return None
+        return getattr(self.module, name, None)
+
+    def optional(self, name: str):
+        """A function that a strategy's module may have or not: it, or None."""
+        return getattr(self.module, name, None)
 
     def kernel(self, name: str):
         """The raw, unchecked function `name` of the strategy's module."""

@@ -5,7 +5,35 @@ This module holds the arithmetic of grids and blocks: how many threads each kern
 
 import numpy as np
 
+from cnnlab import cuda
 from cnnlab.cuda import load
+from cnnlab.cuda.step import Step
+
+
+def hardware() -> str:
+    """One line about what the kernels run on."""
+    return cuda.gpu()[1]
+
+
+def on_device(array: np.ndarray):
+    """The array in the device's memory: CuPy's on a GPU, else as it is."""
+    return cuda.array_module().asarray(array)
+
+
+def resident_steps(params, images, labels, batch, rate):
+    """Ways to train with all data on the device: name → the Step, and the call that makes one.
+
+    A launch for each operation, fused launches, and those as one graph. For the arguments see
+    `cuda.step.Step`.
+    """
+    data, how = (images.astype(np.float32, copy=False), labels), {"batch": batch, "rate": rate}
+    plain, fused = Step(params, *data, **how), Step(params, *data, **how, fused=True)
+    captured = Step(params, *data, **how, fused=True)
+    return {
+        "device": (plain, plain),
+        "device, fused": (fused, fused),
+        "device, graph": (captured, captured.graph()),
+    }
 
 
 def conv_forward(x, w, b, z, stride=1):

@@ -3,7 +3,7 @@
 import importlib.util
 import os
 
-from cnnlab.ranks import segments
+from cnnlab.ranks import shared_memory_files
 
 # For windows within a machine Open MPI does not need UCX, and says an error, which is none, if it
 # finds it. To be set before MPI starts.
@@ -28,5 +28,5 @@ def world():
     from mpi4py import MPI
 
     if MPI.COMM_WORLD.size == 1:  # with nobody to share memory, nothing of it may stay behind
-        segments.remove(segments.mapped_by([os.getpid()]))
+        shared_memory_files.remove(shared_memory_files.mapped_by([os.getpid()]))
     return MPI.COMM_WORLD

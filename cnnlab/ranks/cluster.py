@@ -18,8 +18,8 @@ import ipyparallel
 from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
-from cnnlab.measure import at_least
-from cnnlab.ranks import OPEN_MPI, guard, segments
+from cnnlab.ranks import OPEN_MPI, shared_memory_files, watchdog
+from cnnlab.runtime.arguments import at_least
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a word: killed, or out of memory"
@@ -105,7 +105,7 @@ class Cluster:
         if now - getattr(self, "_looked", 0.0) < 0.5:  # looking through all processes takes time
             return True
         self._looked = now
-        programs = [" ".join(process_line(p)) for p in guard.members(self._name)]
+        programs = [" ".join(process_line(p)) for p in watchdog.members(self._name)]
         return sum("ipyparallel.engine" in line for line in programs) >= self.n_ranks
 
     def _error(self, rank: int, call) -> RankError:
@@ -123,14 +123,14 @@ class Cluster:
 
     def _close(self, why: str) -> None:
         self._closed = why
-        guard.end(self._name)
+        watchdog.end(self._name)
 
 
 def process_line(process) -> list[str]:
     """A process's command line; empty if it has just gone."""
     try:
         return process.cmdline()
-    except guard.psutil.Error:
+    except watchdog.psutil.Error:
         return []
 
 
@@ -146,7 +146,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
     at_least("n_threads", n_threads, 1)
     mpiexec, name = find_mpiexec(), uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
-    watcher = guard.watch(name)
+    watcher = watchdog.watch(name)
     starter = ipyparallel.Cluster(
         engines="mpi",
         n=n_ranks,
@@ -167,12 +167,12 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
                     f"{n_ranks} ranks did not start with {mpiexec} in {timeout:g} s: {error}"
                 ) from error
         engines = ordered(client, n_ranks, mpiexec)
-        shared = segments.mapped_by(process.pid for process in guard.members(name))
+        shared = shared_memory_files.mapped_by(process.pid for process in watchdog.members(name))
         yield Cluster(client, engines, name)
     finally:
         if client is not None:
             client.close(linger=0)
-        guard.end(name, shared)
+        watchdog.end(name, shared)
         watcher.kill()
         watcher.wait()
         shutil.rmtree(folder, ignore_errors=True)
@@ -209,7 +209,7 @@ def find_mpiexec() -> str:
 
 def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     """How ipyparallel starts the controller and the engines."""
-    environment = {guard.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {watchdog.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     threads = "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
     ranks = environment | dict.fromkeys(threads, str(n_threads))
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from cnnlab.measure import at_least
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES
+from cnnlab.runtime.arguments import at_least
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator
 
-from cnnlab.ranks import Alone, segments, world
+from cnnlab.ranks import Alone, shared_memory_files, world
 
 STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # how many ranks, says an mpiexec
 PATIENCE = 3.0  # seconds to see whether all ranks have failed alike
@@ -55,7 +55,7 @@ def together() -> Iterator:
 def abort(comm, status: int) -> None:
     """End all ranks, once what this one has said has been heard; it does not return."""
     time.sleep(FAREWELL)
-    segments.remove(segments.mapped_by([os.getpid()]))
+    shared_memory_files.remove(shared_memory_files.mapped_by([os.getpid()]))
     comm.Abort(status)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from mpi4py import MPI
 
-from cnnlab.measure import at_least
 from cnnlab.ranks.collectives import allreduce
+from cnnlab.runtime.arguments import at_least
 
 SHORTEST_SAMPLE = 2e-3  # seconds: many times what a barrier takes
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cnnlab import check, cuda
-from cnnlab.cuda.ladder import LADDER
 from cnnlab.cuda.step import Step
 from cnnlab.kernels import CONTRACT, device
+from cnnlab.kernels.variants.cuda_c import LADDER
 from cnnlab.network import Network
 
 if not cuda.gpu()[0]:

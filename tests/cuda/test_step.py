@@ -4,9 +4,10 @@ import pytest
 from cnnlab import cuda
 from cnnlab.cuda.step import Step
 from cnnlab.kernels import KERNELS
-from cnnlab.network import Network, loss_and_gradients
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.network import report_network
 
-NET = Network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
+NET = report_network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
 N = 11
 
 

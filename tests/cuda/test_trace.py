@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cnnlab import check, cuda
-from cnnlab.cases import CASES, draw
+from cnnlab.check.inputs import CASES, draw
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator.traced import Traced
-from cnnlab.cuda.ladder import LADDER
 from cnnlab.kernels import CONTRACT, device
+from cnnlab.kernels.variants.cuda_c import LADDER
 
 
 def kernel(body: str, parameters: str = "const float* a, float* out, int n") -> str:

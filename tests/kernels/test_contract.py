@@ -3,9 +3,10 @@ import copy
 import numpy as np
 import pytest
 
-from cnnlab import cases, pool
+from cnnlab.check import inputs
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.contract import STRIDES
+from cnnlab.runtime import thread_pool
 
 LOOPS = KERNELS["loops"]
 
@@ -55,7 +56,7 @@ def test_every_argument_of_every_operation_is_checked_before_anything_is_written
 ):
     spoil, error, message = WRONG[wrong]
     options = {"stride": 1} if operation in STRIDES else {}
-    arrays = cases.draw(operation, cases.case("", n=2, c=3, f=4, h=6, w=9, k=3))
+    arrays = inputs.draw(operation, inputs.case("", n=2, c=3, f=4, h=6, w=9, k=3))
     output = list(arrays.values())[-1]
     blamed = name if wrong in ("a list", "another dtype", "every second") else "."
     with pytest.raises(error, match=f"^{operation}: {blamed}.* {message}.*, got "):
@@ -148,8 +149,8 @@ def test_a_strategy_knows_what_it_has():
 def test_a_batch_is_a_copy_of_the_chosen_images(name, n):
     images = np.random.default_rng(0).random((40, 2, 5, 3), np.float32)
     chosen = np.random.default_rng(1).integers(0, 40, n)
-    for n_threads in (1, min(2, pool.size())):
-        with pool.threads(n_threads):
+    for n_threads in (1, min(2, thread_pool.size())):
+        with thread_pool.threads(n_threads):
             x = KERNELS[name].take(images, chosen)
         assert x.dtype == KERNELS[name].dtype and not np.shares_memory(x, images)
         assert np.array_equal(x, images[chosen])

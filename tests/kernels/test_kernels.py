@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as draw
 
-from cnnlab import cases, check
+from cnnlab import check
+from cnnlab.check import inputs
 from cnnlab.kernels import CONTRACT, KERNELS, reference
 
 FAST = [name for name in KERNELS if name != "reference"]
@@ -34,7 +35,7 @@ def test_a_strategy_agrees_with_the_reference_on_any_shape(name, drawn):
     stride = drawn.pop("stride")
     shape = drawn | {"H": drawn["H"] + drawn["K"], "W": drawn["W"] + drawn["K"]}
     for operation in CONTRACT:
-        case = cases.Case("drawn", shape, stride)
+        case = inputs.Case("drawn", shape, stride)
         verdict = check.try_case(operation, KERNELS[name].kernel(operation), case)
         assert verdict, f"{operation}: {verdict}"
 

@@ -11,10 +11,14 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab import cases, check, kernels, pool
-from cnnlab.kernels import CONTRACT, KERNELS, batch_innermost, simd, threads, vector
+from cnnlab import check, kernels
+from cnnlab.check import inputs
+from cnnlab.kernels import CONTRACT, KERNELS, threads, vector
+from cnnlab.kernels.compiled import vector_registers
 from cnnlab.kernels.contract import STRIDES
-from cnnlab.network import Network
+from cnnlab.kernels.vector import lanes
+from cnnlab.network import report_network
+from cnnlab.runtime import thread_pool
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
 COMPOSED = {  # call other kernels
@@ -53,9 +57,9 @@ SINGLE = [
 
 @functools.cache
 def with_vectors():
-    """What `batch_innermost` needs besides: all of `simd`, and what its kernels have in common."""
+    """What `lanes` needs besides: all of `vector_registers`, and what its kernels have in common."""
     names = {}
-    sources = [simd, *(vars(batch_innermost)[name].py_func for name in ON_BLOCKS)]
+    sources = [vector_registers, *(vars(lanes)[name].py_func for name in ON_BLOCKS)]
     exec("\n".join([IMPORTS, *map(inspect.getsource, sources)]), names)
     return names
 
@@ -91,7 +95,7 @@ def calls():
 
         return record
 
-    net = Network(2, 14, 15, filters=3, kernel=6, pool=2, classes=4)
+    net = report_network(2, 14, 15, filters=3, kernel=6, pool=2, classes=4)
     params = net.parameters()
     params.flat += 0.1
     with pytest.MonkeyPatch.context() as patch:
@@ -131,20 +135,20 @@ def run(function, arguments, options):
 )
 def test_a_kernel_runs_from_its_source_alone(module, name, calls):
     original = getattr(module, name)
-    alone = dict(with_vectors()) if module is batch_innermost else {}
+    alone = dict(with_vectors()) if module is lanes else {}
     exec(IMPORTS + inspect.getsource(original.py_func), alone)
     pasted = alone[name]
     assert pasted.targetoptions == original.targetoptions
     operation = next((o for o in CONTRACT if name == o or name.startswith(f"{o}_")), None)
     if operation and (name == operation or name not in calls):
-        case = cases.CASES[-1] if name == operation else cases.STRIDE_ONE[-1]
+        case = inputs.CASES[-1] if name == operation else inputs.STRIDE_ONE[-1]
         verdict = check.try_case(operation, pasted, case)
         assert verdict, str(verdict)
-        arguments = [*cases.draw(operation, case, seed=1).values()]
+        arguments = [*inputs.draw(operation, case, seed=1).values()]
     else:
         arguments = calls[name]
     options = {"stride": 1} if name in STRIDES else {}
-    with pool.threads(1):  # bias_race and sum_not_recognised are right on one thread only
+    with thread_pool.threads(1):  # bias_race and sum_not_recognised are right on one thread only
         results = run(pasted, arguments, options), run(original, arguments, options)
     for got, expected in zip(*results, strict=True):
         # Not to the bit: code that was kept from an earlier run may add in another order.
@@ -154,7 +158,7 @@ def test_a_kernel_runs_from_its_source_alone(module, name, calls):
 def test_only_compositions_need_their_module():
     for module in MODULES:
         known = {"np", "numba", *dir(builtins)}
-        known |= with_vectors().keys() if module is batch_innermost else set()
+        known |= with_vectors().keys() if module is lanes else set()
         for name, kernel in kernels_of(module).items():
             code = dis.get_instructions(kernel.py_func)
             used = {step.argval for step in code if step.opname == "LOAD_GLOBAL"}

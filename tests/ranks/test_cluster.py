@@ -7,23 +7,23 @@ import time
 import pytest
 
 from cnnlab.ranks import cluster as module
-from cnnlab.ranks import guard
+from cnnlab.ranks import watchdog
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch, no_memory_left):
     """The names of the clusters that a test starts, of which nothing may be left after it."""
-    found, watch = [], guard.watch
+    found, watch = [], watchdog.watch
 
     def noting(name):
         found.append(name)
         return watch(name)
 
-    monkeypatch.setattr(guard, "watch", noting)
+    monkeypatch.setattr(watchdog, "watch", noting)
     yield found
     for name in found:
-        assert guard.members(name) == []
+        assert watchdog.members(name) == []
 
 
 def number():
@@ -76,7 +76,7 @@ def test_twenty_clusters_in_a_row_leave_nothing(names):
     for _ in range(20):
         with cluster(2) as ranks:
             assert ranks.run(number) == [(0, 2), (1, 2)]
-        assert guard.members(names[-1]) == []
+        assert watchdog.members(names[-1]) == []
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ with cluster(2) as ranks:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as notebook:
         name = notebook.stdout.readline().strip()
-        assert len(guard.members(name)) > 2
+        assert len(watchdog.members(name)) > 2
         time.sleep(0.5)  # for the ranks to be asleep
         os.kill(notebook.pid, how)
         try:
@@ -129,9 +129,9 @@ with cluster(2) as ranks:
     assert notebook.returncode != 0
     assert how == signal.SIGKILL or "KeyboardInterrupt" in said
     end = time.monotonic() + 20
-    while guard.members(name) and time.monotonic() < end:
+    while watchdog.members(name) and time.monotonic() < end:
         time.sleep(0.2)
-    assert guard.members(name) == []
+    assert watchdog.members(name) == []
 
 
 def test_an_mpiexec_of_another_mpi_is_found_out(monkeypatch, tmp_path):

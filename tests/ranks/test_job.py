@@ -12,9 +12,9 @@ import psutil
 import pytest
 from mpi4py import MPI
 
-from cnnlab import checkpoint
-from cnnlab.ranks import Alone, job, segments
+from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
+from cnnlab.training import checkpoint
 
 PATIENCE = 120
 
@@ -119,7 +119,7 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks import job
-from cnnlab.ranks.parallel import DataParallel
+from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.training import sgd_steps, train
 
 with job.together() as comm:
@@ -200,9 +200,11 @@ def test_a_rank_that_is_killed_ends_the_job():
         ranks = [p for p in children if "cnnlab" in p.cmdline() and "-n" not in p.cmdline()]
         time.sleep(0.2)
     time.sleep(5)  # in the middle of training
-    files = segments.mapped_by(rank.pid for rank in ranks)  # nobody is left who could remove them
+    files = shared_memory_files.mapped_by(
+        rank.pid for rank in ranks
+    )  # nobody is left who could remove them
     ranks[1].send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
-    segments.remove(files)
+    shared_memory_files.remove(files)
     assert process.returncode != 0
     assert not psutil.wait_procs(ranks, timeout=10)[1]

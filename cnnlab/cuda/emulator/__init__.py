@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab import cache
 from cnnlab.cuda.launcher import Launcher
+from cnnlab.runtime import cache
 
 HERE = Path(__file__).parent
 HEADERS = "switch.h", "device.h"

@@ -1,0 +1,260 @@
+"""Measuring: check, warm up, repeat; then a median, an interval and honest ratios.
+
+After Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems", SC'15: medians
+and nonparametric confidence intervals, never a best-of. Contestants alternate within one run, so
+that a machine which slows down slows them all.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cnnlab.runtime.arguments import at_least
+
+SHORTEST_SAMPLE = 1e-4  # seconds: a thousand times what it costs to read the clock
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call of `name`, one entry of `samples` per repetition, in the order measured.
+
+    `work` is the work of one call in whatever unit suits: operations, images or bytes.
+    """
+
+    name: str
+    samples: tuple[float, ...]
+    work: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.samples or not all(0 < s < math.inf for s in self.samples):
+            raise ValueError(f"samples: expected positive seconds, got {self.samples!r}")
+
+    @property
+    def n(self) -> int:
+        return len(self.samples)
+
+    @property
+    def median(self) -> float:
+        return median(self.samples)
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % confidence interval; see `median_interval`."""
+        return median_interval(self.samples)[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return median_interval(self.samples)[1]
+
+    @property
+    def rate(self) -> float | None:
+        """Work per second at the median time; None where `work` is unknown."""
+        return self.work and self.work / self.median
+
+    def __str__(self) -> str:
+        scale, unit = time_unit(self.median)
+        middle, low, high = (digits(s * scale) for s in (self.median, self.low, self.high))
+        return f"{middle} {unit} ({low} to {high}, n={self.n})"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A median ratio of `n` pairs of samples, with its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        middle, low, high = (digits(x) for x in (self.value, self.low, self.high))
+        return f"{middle}× ({low} to {high}, n={self.n})"
+
+
+def measure(
+    call: Callable[[], object],
+    *,
+    name: str = "",
+    check: Callable[[], object] | None = None,
+    warmup: int = 1,
+    repeats: int = 11,
+    min_time: float = 0.0,
+    work: float | None = None,
+) -> Timing:
+    """Time `call()`: check it, warm it up, then take `repeats` samples.
+
+    `check()` raises or returns False where the result is wrong: AssertionError, and nothing is
+    timed. Calls shorter than the clock deserves, or than `min_time` seconds, are batched; samples
+    are always seconds per call. `work` of one call is kept with the timing.
+    """
+    checks = None if check is None else {name: check}
+    how = {"warmup": warmup, "repeats": repeats, "min_time": min_time, "work": work}
+    return compare({name: call}, checks=checks, **how)[name]
+
+
+def compare(
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    checks: Mapping[str, Callable[[], object]] | Callable[[str], object] | None = None,
+    warmup: int = 1,
+    repeats: int = 11,
+    min_time: float = 0.0,
+    work: float | None = None,
+) -> dict[str, Timing]:
+    """Time contestants alternately, A B C A B C …, so that sample i of each is from one moment.
+
+    `checks` are a dictionary of callables, or one callable that takes the name. All of them run
+    before anything is timed. The rest is as in `measure`.
+    """
+    at_least("warmup", warmup, 0)
+    at_least("repeats", repeats, 1)
+    if isinstance(checks, Mapping) and not checks.keys() <= contestants.keys():
+        raise ValueError(f"checks: {sorted(checks.keys() - contestants.keys())} do not take part")
+    for name in contestants:
+        if callable(checks):
+            verdict = checks(name)
+        else:
+            verdict = (checks or {}).get(name, lambda: None)()
+        if verdict is not None and not np.all(verdict):
+            raise AssertionError(f"{name or 'call'}: wrong result, so not timed")
+    for call in contestants.values():
+        for _ in range(warmup):
+            call()
+    batch = {name: _batch(call, min_time) for name, call in contestants.items()}
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, call in contestants.items():
+            samples[name].append(_seconds(call, batch[name]) / batch[name])
+    return {name: Timing(name, tuple(taken), work) for name, taken in samples.items()}
+
+
+def median_interval(samples: Sequence[float]) -> tuple[float, float]:
+    """Return two samples that enclose the true median with a probability of at least 95 %.
+
+    However the times are distributed, the number of samples below the median is binomial, so the
+    k-th smallest and k-th largest samples miss it with probability 2 P(B(n, 1/2) < k). Fewer than
+    six samples cannot reach 95 %: then smallest and largest, which enclose it with 1 − 2^(1−n).
+    """
+    n, k = len(samples), 1
+    while sum(math.comb(n, i) for i in range(k + 1)) / 2**n <= 0.025:
+        k += 1
+    ordered = sorted(samples)
+    return ordered[k - 1], ordered[-k]
+
+
+def ratio(a: Timing, b: Timing) -> Ratio:
+    """Return a / b: the median of the ratios of samples taken at the same moment by `compare`."""
+    if a.n != b.n:
+        raise ValueError(f"ratio: samples must pair up, got {a.n} of {a.name}, {b.n} of {b.name}")
+    pairs = [x / y for x, y in zip(a.samples, b.samples, strict=True)]
+    return Ratio(median(pairs), *median_interval(pairs), len(pairs))
+
+
+def speedup(base: Timing, other: Timing) -> Ratio:
+    """Return how many times faster `other` is than `base`."""
+    return ratio(base, other)
+
+
+def efficiency(speedup: float | Ratio, n_workers: int) -> float:
+    """Return speedup per worker; 1 is ideal."""
+    at_least("n_workers", n_workers, 1)
+    return float(speedup) / n_workers
+
+
+def same(
+    got: ArrayLike,
+    expected: ArrayLike,
+    *,
+    name: str = "",
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Raise AssertionError unless |got − expected| <= atol + rtol |expected| in every element.
+
+    The message says which element differs most, where and by how much; or that shapes differ, or
+    that there is NaN (never right, not even where `expected` has it too). By default rtol is 1000
+    roundings of the coarser type (1.2e-4 in float32; integers must be equal), and atol is rtol
+    times the largest expected magnitude: a sum that cancels carries the rounding of its terms.
+    """
+    head = f"{name}: " if name else ""
+    got, expected = np.asarray(got), np.asarray(expected)
+    for label, array in (("got", got), ("expected", expected)):
+        if array.dtype.kind not in "biuf":
+            raise AssertionError(f"{head}numbers needed, {label} is {array!r}")
+        if array.shape != expected.shape:
+            raise AssertionError(f"{head}got shape {got.shape}, expected {expected.shape}")
+        if np.isnan(array).any():
+            bad, at = np.isnan(array).sum(), _index(np.isnan(array))
+            raise AssertionError(f"{head}{label} has {bad} NaN of {array.size}, first at {at}")
+    if rtol is None:
+        kinds = [array.dtype for array in (got, expected) if array.dtype.kind == "f"]
+        rtol = 1000 * max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    size = np.where(np.isinf(expected), 0, np.abs(expected))
+    if atol is None:
+        atol = rtol * float(size.max(initial=0))
+    tolerance = atol + rtol * size
+    differs = got != expected  # leaves out equal infinities
+    difference = np.abs(np.subtract(got, expected, out=np.zeros_like(got), where=differs))
+    excess = difference - tolerance
+    if (excess > 0).any():
+        at = _index(excess)
+        raise AssertionError(
+            f"{head}{(excess > 0).sum()} of {excess.size} elements differ; most of all {at}: got "
+            f"{got[at]:.7g}, expected {expected[at]:.7g}, difference {difference[at]:.2g} where "
+            f"{tolerance[at]:.2g} is allowed"
+        )
+
+
+def as_table(timings: Mapping[str, Timing], base: str) -> str:
+    """Return a text table: name, time, speedup over `base`, both with their intervals."""
+    width, first = max(map(len, timings)), timings[base]
+    return "\n".join(
+        f"{name:{width}}  {t!s:36}  {speedup(first, t)}" for name, t in timings.items()
+    )
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """Return the factor and the name of the unit in which `seconds` is best read."""
+    units = [(1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")]
+    return next((unit for unit in units if seconds * unit[0] >= 1), units[-1])
+
+
+def digits(x: float) -> str:
+    """Three significant digits, never in the form 1e+03."""
+    return f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x else "0"
+
+
+def in_words(seconds: float) -> str:
+    """Three significant digits and the unit that suits them, such as "1.23 ms"."""
+    scale, unit = time_unit(seconds)
+    return f"{digits(seconds * scale)} {unit}"
+
+
+def _seconds(call: Callable[[], object], n: int) -> float:
+    start = time.perf_counter()
+    for _ in range(n):
+        call()
+    return time.perf_counter() - start
+
+
+def _batch(call: Callable[[], object], min_time: float) -> int:
+    """How many calls make one sample: the smallest power of two that lasts long enough."""
+    n, least = 1, max(min_time, SHORTEST_SAMPLE)
+    while _seconds(call, n) < least:
+        n *= 2
+    return n
+
+
+def _index(array: np.ndarray) -> tuple[int, ...]:
+    """Where the (first) largest element is."""
+    return tuple(int(i) for i in np.unravel_index(array.argmax(), array.shape))

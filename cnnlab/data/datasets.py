@@ -1,0 +1,126 @@
+"""Images of 28 x 28 pixels in ten classes: `load("mnist")`, `"fashion"`, `"digits"` or `"auto"`;
+and `report()`, the figures of the 2024 report.
+
+MNIST and Fashion-MNIST are looked for in the folder that the environment variable CNNLAB_DATA names
+(or in its subfolder `mnist` or `fashion`), then in the cache, then on the public mirrors.
+The digits come with scikit-learn and need no network. With CNNLAB_OFFLINE set to anything,
+nothing is ever downloaded.
+"""
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+
+from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, DataError, read_dataset
+
+NAMES = (*PUBLISHED, "digits", "auto")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images (N, 1, 28, 28) float32 in [0, 1], C-contiguous, and labels (N,) int64 from 0 to 9.
+
+    `class_names[label]` is what a label means, `source` says where the images came from.
+    """
+
+    name: str
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    class_names: tuple[str, ...]
+    source: str
+
+
+def load(name: str = "auto", n_train: int | None = None, n_test: int | None = None) -> Dataset:
+    """Load a dataset; `n_train` and `n_test` ask for that many images, the first ones.
+
+    "mnist" and "fashion" have 60,000 training and 10,000 test images. "digits" has 1,437 and 360,
+    and makes any number from them by small shifts. "auto" is MNIST where it is to be had, else
+    digits, and prints one line: which, and why.
+    Raises ValueError for an unknown name or an impossible number, and DataError where a file is
+    damaged or in no place.
+    """
+    if name not in NAMES:
+        raise ValueError(f"name: expected one of {', '.join(NAMES)}, got {name!r}")
+    for argument, n in (("n_train", n_train), ("n_test", n_test)):
+        whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+        if n is not None and not (whole and n >= 1):
+            raise ValueError(f"{argument}: expected a whole number from 1, or None, got {n!r}")
+    if name == "digits":
+        return _digits(n_train, n_test)
+    if name in PUBLISHED:
+        return _published(name, n_train, n_test)
+    try:
+        dataset = _published("mnist", n_train, n_test, retry=False)
+        print(f"auto chose mnist: {dataset.source}")
+    except DataError as error:
+        dataset = _digits(n_train, n_test)
+        print(f"auto chose digits: {error}")
+    return dataset
+
+
+def report() -> dict:
+    """The figures that lessons quote from *Parallelizing Convolutional Neural Networks* (2024).
+
+    Keys: `source`, `images_per_epoch`, `sequential` (`layer_seconds` and `epoch_seconds`, for one
+    epoch), `openmp`, `mpi` and `cuda` (speedups over sequential; None where the program crashed).
+    """
+    text = resources.files("cnnlab.data").joinpath("report.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def _published(
+    name: str, n_train: int | None, n_test: int | None, *, retry: bool = True
+) -> Dataset:
+    arrays, source = read_dataset(name, retry=retry)
+    parts = []
+    for argument, n in (("n_train", n_train), ("n_test", n_test)):
+        images, labels = arrays.pop(0), arrays.pop(0)
+        if n is not None and n > len(images):
+            raise ValueError(f"{argument}: expected at most {len(images)} for {name}, got {n}")
+        scaled = images[:n, None].astype(np.float32, order="C")
+        scaled /= 255  # in place: the training images alone are 188 MB
+        parts += [scaled, labels[:n].astype(np.int64)]
+    return Dataset(name, *parts, PUBLISHED[name].class_names, source)
+
+
+def _digits(n_train: int | None, n_test: int | None) -> Dataset:
+    """1,797 digits of 8 x 8 pixels (E. Alpaydin and C. Kaynak, 1998), drawn as large as MNIST's.
+
+    MNIST's digits fill 20 x 20 pixels in the middle of 28 x 28, so each is scaled to that size.
+    """
+    # Imported here because it takes a second, and only this dataset needs it.
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    images, labels = load_digits(return_X_y=True)
+    # Bilinear: row p holds the weights with which the 8 pixel centres make up pixel p of the 20.
+    centres = (np.arange(20) + 0.5) * 8 / 20 - 0.5
+    weights = np.stack([np.interp(centres, np.arange(8), pixel) for pixel in np.eye(8)], axis=1)
+    scaled = (weights @ (images.reshape(-1, 8, 8) / 16) @ weights.T).astype(np.float32)
+    train, test = train_test_split(
+        np.arange(len(labels)), test_size=360, random_state=0, stratify=labels
+    )
+    parts = []
+    for seed, (originals, n) in enumerate(((train, n_train), (test, n_test))):
+        n = len(originals) if n is None else n
+        repeated = np.resize(labels[originals], n).astype(np.int64)  # over and over, as the images
+        parts += [_place(scaled[originals], n, seed), repeated]
+    return Dataset("digits", *parts, DIGIT_NAMES, "scikit-learn")
+
+
+def _place(digits: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """`n` images (n, 1, 28, 28) of digits (M, 20, 20): each once in the middle, then over and over,
+    up to 2 pixels off the middle each way. Image i is the same for every `n`."""
+    middle = 4
+    offsets = range(middle - 2, middle + 3)
+    shifted = [(i, j) for i in offsets for j in offsets if (i, j) != (middle, middle)]
+    drawn = np.random.default_rng(seed).integers(len(shifted), size=n)
+    images = np.zeros((n, 1, 28, 28), np.float32)
+    for k in range(n):
+        i, j = (middle, middle) if k < len(digits) else shifted[drawn[k]]
+        images[k, 0, i : i + 20, j : j + 20] = digits[k % len(digits)]
+    return images

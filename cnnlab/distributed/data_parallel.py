@@ -1,0 +1,105 @@
+"""Data parallelism: each rank takes a share of every batch, and the gradients are added up."""
+
+import functools
+
+import numpy as np
+
+from cnnlab.distributed.shared_window import one_machine, team
+from cnnlab.kernels.compiled import allreduce_mpi
+from cnnlab.network import Parameters
+from cnnlab.ranks.schedules import block
+from cnnlab.training.method import Method
+from cnnlab.training.replica import Loop, Replica
+
+
+class DataParallel(Method):
+    """All ranks hold the same parameters and draw the same batches; each takes a share of them.
+
+    `step` is the whole method: gradients of the share, one allreduce, the same update everywhere.
+    Where the strategy has compiled loops, `loop` does the same without Python in between: ranks of
+    one machine add up gradients in memory that they share, others by message (`window` off: also
+    those of one machine).
+    """
+
+    def __init__(self, comm, window: bool = True):
+        super().__init__(comm)
+        self.window = window
+
+    def share(self, numbers: np.ndarray) -> np.ndarray:
+        """This rank's block; empty where there are more ranks than numbers."""
+        first, last = block(self.rank, self.size, len(numbers))
+        return numbers[first:last]
+
+    def step(self, replica: Replica, chosen: np.ndarray) -> float:
+        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
+        loss = replica.gradients(self.share(chosen))
+        mine = replica.grads.flat.copy()
+        self.comm.Allreduce(mine, replica.grads.flat)
+        replica.update(len(chosen))
+        return loss
+
+    def total(self, number: float) -> float:
+        """The sum of a number over all ranks."""
+        return self.comm.allreduce(number)
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self.comm.Barrier()
+
+    def loop(self, replica: Replica) -> Loop | None:
+        """The strategy's compiled loop, which does what `step` does; None where there is none."""
+        if self.size == 1 or not replica.loop():
+            return replica.loop()
+        if self.window and not replica.strategy.parallel and self.one_machine:
+            return self.in_memory(replica)
+        if allreduce_mpi.reachable():
+            return replica.loop(self.messages(replica.grads.flat.size))
+        return None
+
+    def in_memory(self, replica: Replica) -> Loop:
+        """The loop with gradients added up in memory that all ranks share."""
+        workers, size = team(self.comm, replica.grads.flat.size), replica.grads.flat.size
+        own = Parameters(replica.params.network, flat=workers.parts[self.rank, :size])
+        steps = replica.loop(workers, own)
+
+        def run(order: np.ndarray) -> float:
+            loss = steps(order)
+            replica.grads.flat[:] = workers.total
+            return loss
+
+        return run
+
+    @functools.cached_property
+    def one_machine(self) -> bool:
+        """Whether the ranks could share memory."""
+        return one_machine(self.comm)
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019  a method lives as long as its training
+    def messages(self, n: int) -> allreduce_mpi.Ranks:
+        """What compiled code needs to add up n gradients by message."""
+        return allreduce_mpi.between(self.comm, 1, n)
+
+
+class Overlapping(DataParallel):
+    """Data parallelism in two halves: one's message is on its way while the other is computed."""
+
+    def loop(self, replica: Replica) -> None:
+        """No compiled loop: each step is led by Python."""
+
+    def step(self, replica: Replica, chosen: np.ndarray) -> float:
+        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
+        mine, grads, loss = self.share(chosen), replica.grads.flat, 0.0
+        halves = mine[: len(mine) // 2], mine[len(mine) // 2 :]
+        sent, totals = np.empty(
+            (2, 2, grads.size), grads.dtype
+        )  # kept while messages are under way
+        requests = []
+        for half, own, total in zip(halves, sent, totals, strict=True):
+            loss += replica.gradients(half)
+            own[:] = grads
+            requests.append(self.comm.Iallreduce(own, total))
+        for request in requests:
+            request.Wait()
+        np.add(*totals, out=grads)
+        replica.update(len(chosen))
+        return loss

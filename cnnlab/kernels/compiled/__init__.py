@@ -1,0 +1,1 @@
+"""What compiled kernels call: vector registers, shared memory, MPI's functions."""

@@ -1,0 +1,37 @@
+"""Several cores: `numba.prange` is the parallel for, on as many threads as the pool is told.
+
+Convolution and pooling are in `conv` and `pool`, the rest of the contract in `dense` and
+`activation`. Training goes further, see `steps`.
+"""
+
+from cnnlab.kernels.threads.activation import cross_entropy, sigmoid, sigmoid_backward
+from cnnlab.kernels.threads.conv import (
+    conv_backward_bias,
+    conv_backward_input,
+    conv_backward_weights,
+    conv_forward,
+)  # fmt: skip
+from cnnlab.kernels.threads.dense import (
+    dense_backward_bias,
+    dense_backward_input,
+    dense_backward_weights,
+    dense_forward,
+)  # fmt: skip
+from cnnlab.kernels.threads.pool import (
+    pool_backward_bias,
+    pool_backward_input,
+    pool_backward_weights,
+    pool_forward,
+)  # fmt: skip
+from cnnlab.kernels.threads.steps import loss_and_gradients, sgd_steps
+from cnnlab.network import REPORT_FORM
+
+FUSES = REPORT_FORM
+
+__all__ = [
+    "FUSES",
+    "conv_backward_bias", "conv_backward_input", "conv_backward_weights", "conv_forward",
+    "cross_entropy", "dense_backward_bias", "dense_backward_input", "dense_backward_weights",
+    "dense_forward", "loss_and_gradients", "pool_backward_bias", "pool_backward_input",
+    "pool_backward_weights", "pool_forward", "sgd_steps", "sigmoid", "sigmoid_backward",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Kernels that lessons set beside those of the strategies, by lesson."""

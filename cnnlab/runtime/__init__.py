@@ -1,0 +1,1 @@
+"""What every room stands on: the pool of threads, caches, checks of arguments."""

@@ -1,0 +1,71 @@
+"""What is kept between runs: data sets, and compiled kernels."""
+
+import hashlib
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+from tqdm import TqdmWarning
+
+
+def folder(name: str) -> Path:
+    """`data/cache` in the checkout of this package, where that can be written, else the user's."""
+    checkout = Path(__file__).resolve().parents[2]
+    if (checkout / "pyproject.toml").is_file() and os.access(checkout / "data", os.W_OK):
+        return checkout / "data" / "cache" / name
+    with warnings.catch_warnings():  # pooch asks for notebook widgets, which nobody needs
+        warnings.simplefilter("ignore", TqdmWarning)
+        import pooch
+    return Path(pooch.os_cache("cnnlab")) / name
+
+
+def sources() -> str:
+    """A digest of the sources of all kernels, and of what tells the compiler its options."""
+    digest, package = hashlib.sha256(), Path(__file__).parents[1]
+    for file in (package / "__init__.py", *sorted((package / "kernels").rglob("*.py"))):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+IMPORTED = sources()  # before any kernel is: to notice those that are edited later
+
+
+def kernel_folder() -> Path:
+    """Where the compiled kernels of just these sources are kept; those of others are removed.
+
+    Numba looks only whether the file of a kernel has changed, not those of the kernels that it
+    calls. So the folder's name says what is in all of them: no stale binary can be found.
+    """
+    own = folder("kernels") / IMPORTED
+    if not own.exists():
+        for old in folder("kernels").glob("*"):
+            shutil.rmtree(old, ignore_errors=True)
+    own.mkdir(parents=True, exist_ok=True)
+    return own
+
+
+def keep_compiled() -> None:
+    """Let Numba keep what it compiles of the kernels imported so far, and find it the next time.
+
+    Compiling the strategies takes a minute, loading them a second. Kernels that were edited since
+    they were imported are not kept.
+    """
+    numba = sys.modules.get("numba")
+    if numba is None or numba.config.DISABLE_JIT or sources() != IMPORTED:
+        return
+    before = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = str(kernel_folder())
+        for name, module in list(sys.modules.items()):
+            if name.startswith("cnnlab.kernels."):
+                for kernel in vars(module).values():
+                    if isinstance(kernel, numba.core.registry.CPUDispatcher) and (
+                        kernel.py_func.__module__ == name and not kernel.stats.cache_path
+                    ):
+                        kernel.enable_caching()
+    except OSError as error:
+        warnings.warn(f"compiled kernels are not kept: {error}", stacklevel=2)
+    finally:
+        numba.config.CACHE_DIR = before

@@ -1,0 +1,255 @@
+"""Pictures of who does what: which thread took which task, who reads and writes what.
+
+They are drawn from what a kernel really did; for the common style and arguments see `plots`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, to_rgba
+
+from cnnlab.bench.measure import Timing
+from cnnlab.ranks.schedules import NOBODY, SCHEDULES
+from cnnlab.show.plots import COLORS, ERRORS, GREY, INK, LAYERS, OTHERS, _labels, _measured, figure
+
+
+@figure
+def loads(
+    taken: Mapping[str, Sequence[int]],
+    n_threads: int,
+    *,
+    work: Sequence[float] | None = None,
+    unit: str = "tasks",
+) -> np.ndarray:
+    """Draw each thread's tasks one after the other, a panel for each way to deal them out.
+
+    `taken[name][i]` is the thread that took task i, and `work[i]` the length of that task. The
+    dashed line is where all would be done if the work were shared evenly.
+    """
+    tasks = len(next(iter(taken.values())))
+    work = np.ones(tasks) if work is None else np.asarray(work, float)
+    height = 1.1 + 0.32 * n_threads
+    _, axes = plt.subplots(
+        1, len(taken), figsize=(9, height), sharex=True, sharey=True, squeeze=False
+    )
+    for ax, (name, owners) in zip(axes[0], taken.items(), strict=True):
+        ends = np.zeros(n_threads)
+        for i, thread in enumerate(owners):
+            look = {"color": LAYERS[i * len(LAYERS) // tasks], "edgecolor": "white"}
+            ax.barh(thread, work[i], 0.8, ends[thread], linewidth=0.8, **look)
+            ends[thread] += work[i]
+        ax.axvline(work.sum() / n_threads, color=GREY, linestyle="--", linewidth=1.2)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlabel=unit, yticks=range(n_threads), ylim=(n_threads - 0.4, -0.6))
+        ax.grid(axis="y", visible=False)
+        ax.locator_params(axis="x", integer=True)
+    axes[0, 0].set_ylabel("thread")
+    return axes[0]
+
+
+@figure
+def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: int = 400) -> Axes:
+    """Draw which place of which array each access goes to, in order: a row of panels for a kernel.
+
+    `logs` are those of `check.access_log.accesses`, by kernel; the first `steps` accesses are
+    drawn.
+    """
+    shape = len(logs), len(arrays)
+    size = (9, 0.6 + 1.5 * len(logs))
+    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharex=True, sharey="col")
+    for row, (kernel, log) in zip(axes, logs.items(), strict=True):
+        for ax, array in zip(row, arrays, strict=True):
+            for kind, color in (("read", COLORS["vector"]), ("write", COLORS["device"])):
+                steps_seen = [
+                    t for t, entry in enumerate(log[:steps]) if entry[:2] == (array, kind)
+                ]
+                places = [log[t][2] for t in steps_seen]
+                ax.plot(steps_seen, places, ".", color=color, markersize=3, label=kind)
+            ax.locator_params(nbins=4, integer=True)
+        row[0].set_ylabel(kernel, rotation=0, ha="right", va="center")
+    for ax, array in zip(axes[0], arrays, strict=True):
+        ax.set_title(f"place in {array}", fontsize=10)
+    for ax in axes[-1]:
+        ax.set_xlabel("access number")
+    look = {"frameon": False, "markerscale": 3, "ncols": 2, "fontsize": 8}
+    axes[0, 0].legend(loc="lower left", bbox_to_anchor=(-0.9, 1.0), **look)
+    return axes
+
+
+@figure
+def messages(logs: Sequence[Sequence]) -> Axes:
+    """Draw what ranks sent, over time: a line for each rank, an arrow for each message.
+
+    `logs[rank]` is the log of its `cnnlab.ranks.trace.Traced`. A bar is the time that a rank spent
+    in a call: blue in a send, orange in a receive.
+    """
+    _, ax = plt.subplots(figsize=(9, 0.9 + 0.55 * len(logs)))
+    zero = min(message.begin for log in logs for message in log)
+    for rank, log in enumerate(logs):
+        for kind, color, shift in (("send", COLORS["vector"], -0.1), ("receive", "#e69f00", 0.1)):
+            spans = [
+                (1e6 * (m.begin - zero), 1e6 * (m.end - m.begin)) for m in log if m.kind == kind
+            ]
+            ax.broken_barh(spans, (rank + shift - 0.07, 0.14), color=color)
+        for peer in {m.peer for m in log if m.kind == "send"}:
+            sent = [m for m in log if (m.kind, m.peer) == ("send", peer)]
+            came = [m for m in logs[peer] if (m.kind, m.peer) == ("receive", rank)]
+            for out, back in zip(sent, came, strict=True):
+                start, end = (1e6 * (out.begin - zero), rank), (1e6 * (back.end - zero), peer)
+                ax.annotate(
+                    "", end, start, arrowprops={"arrowstyle": "->", "color": INK, "lw": 0.9}
+                )
+    ax.set(xlabel="µs", yticks=range(len(logs)), ylim=(len(logs) - 0.5, -0.5))
+    ax.set_yticklabels([f"rank {rank}" for rank in range(len(logs))])
+    ax.grid(axis="y", visible=False)
+    return ax
+
+
+@figure
+def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
+    """Draw allreduce schedules for `size` ranks and n elements: rounds downwards, ranks across.
+
+    The width of an arrow grows with the number of elements; blue ones are added, orange replace.
+    """
+    _, axes = plt.subplots(1, len(names), figsize=(2.6 * len(names) + 0.4, 4.2), squeeze=False)
+    for ax, name in zip(axes[0], names, strict=True):
+        programs = [list(SCHEDULES[name](rank, size, n)) for rank in range(size)]
+        rounds = len(programs[0])
+        for rank, program in enumerate(programs):
+            ax.plot([rank, rank], [0, rounds], color="#dddddd", zorder=0)
+            for k, step in enumerate(program):
+                if step.source != NOBODY and step.c < step.d:
+                    look = {"arrowstyle": "->", "color": COLORS["vector" if step.add else "device"]}
+                    look |= {"lw": 0.5 + 2.0 * (step.d - step.c) / n, "shrinkA": 0, "shrinkB": 0}
+                    ax.annotate("", (rank, k + 0.9), (step.source, k + 0.1), arrowprops=look)
+        ax.set_title(f"{name}, {rounds} rounds", fontsize=10)
+        ax.set(xlim=(-0.5, size - 0.5), ylim=(rounds, 0), xlabel="rank", xticks=range(size))
+        ax.grid(visible=False)
+        ax.locator_params(axis="y", integer=True)
+    axes[0, 0].set_ylabel("round")
+    return axes[0]
+
+
+@_measured
+def times_by_size(
+    sizes: Sequence[int],
+    timings: Mapping[str, Sequence[Timing]],
+    predicted: Mapping[str, Sequence[float]] | None = None,
+    *,
+    unit: str = "elements",
+) -> Axes:
+    """Draw measured seconds (points) and predicted ones (lines) over sizes, both logarithmic.
+
+    What has the same name has the same colour; a prediction that nothing was measured for is grey.
+    """
+    _, ax = plt.subplots(figsize=(7.5, 4.2))
+    ax.set(xscale="log", yscale="log", xlabel=unit, ylabel="seconds")
+    palette = dict(zip(timings, OTHERS, strict=False))
+    labels = []
+    for name, seconds in (predicted or {}).items():
+        color = palette.get(name, GREY)
+        ax.plot(sizes[: len(seconds)], seconds, "-" if name in palette else ":", color=color, lw=1)
+        if name not in palette:
+            labels.append((sizes[len(seconds) - 1], seconds[-1], name, color))
+    for name, series in timings.items():
+        value, low, high = np.array([(t.median, t.low, t.high) for t in series]).T
+        errors = [value - low, high - value]
+        at, style = sizes[: len(value)], {"fmt": "o", "markersize": 4, "color": palette[name]}
+        ax.errorbar(at, value, errors, **style, **ERRORS)
+        labels.append((at[-1], value[-1], name, palette[name]))
+    ax.figure.canvas.draw()  # limits are final now
+    _labels(ax, labels)
+    return ax
+
+
+@figure
+def launch_grid(owners: np.ndarray, *, labels: np.ndarray | None = None) -> Axes:
+    """Draw a grid of elements (rows, columns), coloured by the block that owns each.
+
+    `owners` has the number of the block, negative where nobody does; `labels` what to write there.
+    """
+    rows, columns = owners.shape
+    _, ax = plt.subplots(figsize=(min(9, 0.6 + 0.42 * columns), 0.8 + 0.42 * rows))
+    shade = np.where(owners < 0, np.nan, owners % len(LAYERS))
+    ax.imshow(shade, cmap=ListedColormap(LAYERS), vmin=-0.5, vmax=len(LAYERS) - 0.5, alpha=0.55)
+    labels = owners if labels is None else labels
+    for (row, column), label in np.ndenumerate(labels):
+        if owners[row, column] >= 0:
+            ax.text(column, row, label, ha="center", va="center", fontsize=8, color=INK)
+    ax.set(xticks=range(columns), yticks=range(rows), xlabel="column", ylabel="row")
+    ax.grid(visible=False)
+    return ax
+
+
+@figure
+def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
+    """Draw the first requests of a warp for an array, a panel for each trace: which places, who.
+
+    A row is one access in the source by 32 threads together, dark for the first thread and light
+    for the last. A box is a sector of 32 bytes, grey where the request moves it. Only sectors that
+    some request touches are drawn; the numbers below are the first places of those.
+    """
+    _, axes = plt.subplots(
+        len(traces),
+        1,
+        figsize=(9, 0.5 + (0.75 + 0.3 * requests) * len(traces)),
+        squeeze=False,
+    )
+    for ax, (name, trace) in zip(axes[:, 0], traces.items(), strict=True):
+        per = 32 // next(a.item for a in trace.arrays if a.name == array)
+        rows = [trace.index[r] for r in trace.requests(array)[:requests]]
+        sectors = np.unique(np.concatenate(rows) // per)
+        for row, places in enumerate(rows):
+            slots = np.searchsorted(sectors, places // per)
+            for slot in range(len(sectors)):
+                moved = slot in slots
+                color = to_rgba(GREY, 0.3) if moved else "none"
+                look = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4}
+                ax.add_patch(plt.Rectangle((slot, row - 0.4), 1, 0.8, **look))
+            shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(places)))
+            within = (places % per + 0.5) / per
+            ax.scatter(slots + within, np.full(len(places), row), c=shades, s=10, marker="s")
+        ax.set(ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)), ylabel="request")
+        ax.set_xticks(range(len(sectors)), sectors * per, fontsize=7)
+        ax.tick_params(axis="x", labelbottom=True, length=0)
+        ax.grid(visible=False)
+        mean = np.mean([len(np.unique(places // per)) for places in rows])
+        ax.set_title(
+            f"{name}: {mean:.3g} {'sector' if mean == 1 else 'sectors'} a request", fontsize=10
+        )
+    widest = max(ax.dataLim.x1 for ax in axes[:, 0])
+    for ax in axes[:, 0]:
+        ax.set_xlim(0, np.ceil(widest))
+    axes[-1, 0].set_xlabel(f"place in {array} at which a sector begins")
+    return axes[:, 0]
+
+
+@figure
+def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
+    """Draw a block's accesses to a shared array, from barrier to barrier, a panel for each trace.
+
+    A dot is one place that was read, a ring one that was written, between two barriers.
+    """
+    shape = 1, len(traces)
+    steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())
+    size = (9, 1.2 + 0.28 * steps)
+    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True)
+    for ax, (name, trace) in zip(axes[0], traces.items(), strict=True):
+        number = next(i for i, a in enumerate(trace.arrays) if a.name == array)
+        mine = (trace.array == number) & (trace.block == block)
+        for write, look in (
+            (False, {"color": COLORS["vector"], "s": 8, "label": "read"}),
+            (
+                True,
+                {"facecolors": "none", "edgecolors": COLORS["device"], "s": 26, "label": "written"},
+            ),
+        ):
+            rows = mine & ((trace.flags & 1 > 0) == write)
+            ax.scatter(trace.index[rows], trace.barriers[rows], linewidth=0.8, **look)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlabel=f"place in {array}", yticks=range(steps), ylim=(steps - 0.5, -0.5))
+    axes[0, 0].set_ylabel("barriers passed")
+    axes[0, -1].legend(loc="lower right", fontsize=8)
+    return axes[0]

@@ -1,0 +1,19 @@
+"""The picture that goes with a report of `bench`."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from cnnlab.bench.measure import Timing
+from cnnlab.show import plots
+
+
+def draw(report: dict, file: Path) -> None:
+    """Save the times of whole training steps, from a report of `bench.run`, as a picture."""
+    rows = report["results"]
+    timings = {r["kernels"]: Timing(r["kernels"], tuple(r["samples"])) for r in rows}
+    base = "loops" if "loops" in timings else report["ratio_to"]
+    title = f"An epoch of {rows[0]['n_images']:,} images, batches of {rows[0]['batch']}"
+    axes = plots.speedups(timings, base=base, per="epoch", title=title)
+    axes.figure.savefig(file, dpi=150)
+    plt.close(axes.figure)

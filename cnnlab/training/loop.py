@@ -1,0 +1,144 @@
+"""Training: epochs of mini-batch gradient descent, the same for every strategy and every method."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from cnnlab.kernels import Strategy, find
+from cnnlab.network import Network, Parameters
+from cnnlab.runtime import registry, thread_pool
+from cnnlab.runtime.arguments import at_least, positive
+from cnnlab.training import checkpoint
+from cnnlab.training.evaluate import predict
+from cnnlab.training.method import Method
+from cnnlab.training.optimizers import OPTIMIZERS
+from cnnlab.training.replica import Replica
+
+# Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
+# to this rate the loss still falls smoothly.
+BATCH, RATE = 16, 0.4
+
+
+@dataclass
+class Training:
+    """What a training leaves: the parameters and, for each epoch, one row of history.
+
+    A row holds `epoch`, `loss` (mean per image, while training), `test_accuracy`, `seconds` and
+    `images_per_second`; time counts the training steps alone, compiled before the clock starts.
+    """
+
+    params: Parameters
+    history: list[dict] = field(default_factory=list)
+
+
+def train(
+    data,
+    kernels: str | Strategy = "vector",
+    *,
+    network: Network | None = None,
+    epochs: int = 1,
+    batch: int = BATCH,
+    rate: float = RATE,
+    seed: int = 0,
+    n_threads: int | None = None,
+    method: Method | None = None,
+    optimizer: str = "sgd",
+    save: str | Path | None = None,
+    resume: str | Path | None = None,
+    progress: bool | None = None,
+) -> Training:
+    """Train on a `cnnlab.data.Dataset` with one of KERNELS.
+
+    The rate applies to the mean gradient of a batch. The seed fixes the initial parameters and the
+    order of the images, so that all strategies see the same batches. `progress` shows a bar (None:
+    on a terminal only). A parallel strategy runs on `n_threads` (None: one for each core): the same
+    seed and number of threads give the same bits. `method` says how ranks train together, see
+    `cnnlab.distributed.METHODS` (None: alone); `optimizer` is one of OPTIMIZERS. `save` names a
+    file for a checkpoint after every epoch (rank 0 writes it), `resume` one to go on from, up to
+    `epochs`: the parameters are those of an unbroken training. Raises ValueError for impossible
+    arguments, or a checkpoint of another training.
+    """
+    strategy, network, method = find(kernels), network or Network(), method or Method()
+    check_plan(data, strategy, epochs, batch, rate, seed, n_threads)
+    plan = {"data": data.name, "images": len(data.train_images), "batch": batch}
+    plan |= {"rate": float(rate), "seed": seed, "optimizer": optimizer}
+    training = Training(network.parameters(seed, strategy.dtype))
+    steps = registry.find("optimizer", optimizer, OPTIMIZERS)(float(rate))
+    if resume is not None:
+        training.history = checkpoint.resume(resume, training.params, steps.state, plan, epochs)
+    images, labels = data.train_images, data.train_labels
+    replica = Replica(strategy, training.params, images, labels, batch, steps)
+    with thread_pool.threads(n_threads if strategy.parallel else 1):
+        warm_up(replica, method)
+        for epoch in range(len(training.history) + 1, epochs + 1):
+            order = np.random.default_rng([seed, epoch]).permutation(len(images))
+            with progress_bar(f"epoch {epoch}", len(order), progress) as bar:
+                row = run_epoch(replica, method, order, bar)
+            row["test_accuracy"] = test_accuracy(data, replica, method)
+            training.history.append({"epoch": epoch} | row)
+            if save is not None and method.rank == 0:
+                done = training.params, steps.state, training.history, plan
+                checkpoint.save(save, *done)
+    return training
+
+
+def warm_up(replica: Replica, method: Method) -> None:
+    """Compile what an epoch needs, also for its last, partial batch; the parameters stay."""
+    of, n_images = replica, len(replica.images)
+    still = type(of.optimizer)(0.0)
+    tried = Replica(of.strategy, of.params.copy(), of.images, of.labels, of.batch, still)
+    for size in {of.batch, n_images % of.batch or of.batch}:
+        method.steps(tried, np.arange(size))
+
+
+def progress_bar(what: str, n_images: int, progress: bool | None) -> tqdm:
+    """A bar for one epoch; None shows it on a terminal only."""
+    disable = None if progress is None else not progress
+    return tqdm(total=n_images, desc=what, unit="image", disable=disable)
+
+
+def run_epoch(replica: Replica, method: Method, order: np.ndarray, bar: tqdm) -> dict:
+    """Train on all images once, in this order; loss, seconds and speed for a row of history."""
+
+    def tell(loss: float, n_images: int) -> None:
+        if not bar.disable:
+            bar.set_postfix(loss=f"{loss / n_images:.3f}", refresh=False)
+            bar.update(n_images)
+
+    method.barrier()
+    start = time.perf_counter()
+    total = method.epoch(replica, order, tell)
+    method.barrier()
+    seconds = time.perf_counter() - start
+    return {
+        "loss": total / len(order),
+        "seconds": seconds,
+        "images_per_second": len(order) / seconds,
+    }
+
+
+def test_accuracy(data, replica: Replica, method: Method) -> float:
+    """Share of the test images that are right; each rank tries its block of them."""
+    mine, right = method.share(np.arange(len(data.test_images))), 0
+    if len(mine):
+        found = predict(replica.strategy, replica.params, data.test_images[mine])
+        right = int((found == data.test_labels[mine]).sum())
+    return method.total(right) / len(data.test_images)
+
+
+def check_plan(data, strategy, epochs, batch, rate, seed, n_threads) -> None:
+    """Check the numbers of a training; raise ValueError naming the one that is impossible."""
+    for name, number, least in (("epochs", epochs, 1), ("batch", batch, 1), ("seed", seed, 0)):
+        at_least(name, number, least)
+    positive("rate", rate)
+    if batch > len(data.train_images):
+        raise ValueError(
+            f"batch: expected at most the {len(data.train_images)} images, got {batch}"
+        )
+    if n_threads is not None and n_threads != 1 and not strategy.parallel:
+        raise ValueError(
+            f"n_threads: expected 1, {strategy.name} runs on one thread, got {n_threads}"
+        )

@@ -1,0 +1,72 @@
+"""A way to train: what ranks share and how they wait. `Method` trains alone; others build on it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cnnlab.training.replica import Loop, Replica
+
+# Images that compiled loops take between two looks at the progress bar: about a tenth of a second.
+IN_A_ROW = 16384
+
+
+class Method:
+    """Train alone: one process takes every batch whole.
+
+    Another way to train overrides what differs: `step` where ranks add to each step, `loop` where
+    compiled code does so, `epoch` where ranks play different parts. `comm` is the communicator of
+    the ranks that take part; every method of theirs is called on all of them.
+    """
+
+    kernels: str | None = None  # the one strategy that it works with; None: any
+
+    def __init__(self, comm=None):
+        self.comm = comm
+        self.rank, self.size = (0, 1) if comm is None else (comm.rank, comm.size)
+
+    def step(self, replica: Replica, chosen: np.ndarray) -> float:
+        """One step on the images number `chosen`, the batch of all ranks; this rank's loss."""
+        loss = replica.gradients(chosen)
+        replica.update(len(chosen))
+        return loss
+
+    def loop(self, replica: Replica) -> Loop | None:
+        """Many steps in compiled code: a function of `order`; None where Python leads."""
+        return replica.loop()
+
+    def steps(self, replica: Replica, order: np.ndarray) -> float:
+        """Take the images number `order`, a batch at a time; this rank's loss, summed."""
+        if loop := self.loop(replica):
+            return loop(order)
+        return sum((self.step(replica, chosen) for chosen in replica.batches(order)), 0.0)
+
+    def images_in_a_row(self, replica: Replica) -> int:
+        """How many images one call of `steps` takes: a batch, or many where loops are compiled."""
+        n_steps = max(1, IN_A_ROW // replica.batch) if self.loop(replica) else 1
+        return n_steps * replica.batch
+
+    def epoch(
+        self, replica: Replica, order: np.ndarray, tell: Callable[[float, int], None]
+    ) -> float:
+        """This rank's whole program for an epoch; the loss of all ranks, summed over the images.
+
+        `tell(loss, n)` is called now and then with the loss of all ranks on the latest n images.
+        """
+        total, several = 0.0, self.images_in_a_row(replica)
+        for first in range(0, len(order), several):
+            part = order[first : first + several]
+            loss = self.total(self.steps(replica, part))
+            tell(loss, len(part))
+            total += loss
+        return total
+
+    def share(self, numbers: np.ndarray) -> np.ndarray:
+        """This rank's block of some image numbers, as for testing: all of them."""
+        return numbers
+
+    def total(self, number: float) -> float:
+        """The sum of a number over all ranks."""
+        return number
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""

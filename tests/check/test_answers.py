@@ -1,0 +1,31 @@
+"""Every exercise accepts its right answers and rejects its wrong ones, saying why."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "answers"
+FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("lesson_*.py"))}
+RIGHT = [(name, i) for name, answers in FILES.items() for i in range(len(answers["RIGHT"]))]
+WRONG = [(name, i) for name, answers in FILES.items() for i in range(len(answers["WRONG"]))]
+
+
+def test_every_lesson_has_answers():
+    lessons = (Path(__file__).parents[2] / "notebooks").glob("*.ipynb")
+    assert set(FILES) == {f"lesson_{file.name[:2]}" for file in lessons}
+    assert all(answers["RIGHT"] and answers["WRONG"] for answers in FILES.values())
+
+
+@pytest.mark.parametrize("name, i", RIGHT)
+def test_a_right_answer_is_accepted(name, i, capsys):
+    exercise, answer = FILES[name]["RIGHT"][i]
+    assert exercise(answer), capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name, i", WRONG)
+def test_a_wrong_answer_is_rejected_with_the_reason(name, i, capsys):
+    exercise, answer, word = FILES[name]["WRONG"][i]
+    accepted = exercise(answer)
+    said = capsys.readouterr().out
+    assert not accepted and "✗" in said and word in said, said

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from cnnlab import cuda
+from cnnlab.check import device as device_check
+from cnnlab.kernels import device
+
+SOURCE = """
+extern "C" __global__ void total(const float* dz, float* db, int N, int F, int size)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N * F * size) db[i / size % F] += dz[i];
+}
+"""
+
+
+def bias(source):
+    kernels = cuda.Kernels(source)
+
+    def backward_bias(dz, db):
+        db[...] = 0
+        kernels.over("total", dz.size, dz, db, *dz.shape[:2], dz[0, 0].size)
+
+    return backward_bias
+
+
+def test_right_numbers_with_a_race_are_rejected():
+    verdict = device_check.kernel("conv_backward_bias", bias(SOURCE))
+    assert not verdict
+    assert "The numbers are right, but the accesses are not. total: race, line 5" in verdict.text
+
+
+def test_wrong_numbers_without_a_fault_are_rejected():
+    source = SOURCE.replace("db[i / size % F] += dz[i]", "atomicAdd(&db[i / size % F], 2 * dz[i])")
+    verdict = device_check.kernel("conv_backward_bias", bias(source))
+    assert not verdict and "db[" in verdict.text and "accesses" not in verdict.text
+
+
+def test_a_right_kernel_is_accepted_and_proved(capsys):
+    source = SOURCE.replace("db[i / size % F] += dz[i]", "atomicAdd(&db[i / size % F], dz[i])")
+    device_check.prove("conv_backward_bias", bias(source))
+    assert "no access is at fault" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="race"):
+        device_check.prove("conv_backward_bias", bias(SOURCE))
+
+
+def test_an_answer_without_a_kernel_is_rejected():
+    def numpy_only(dz, db):
+        db[...] = dz.sum((0, 2, 3))
+
+    verdict = device_check.kernel("conv_backward_bias", numpy_only)
+    assert not verdict and "no kernel was launched" in verdict.text
+
+
+def test_tracing_ends_with_its_block():
+    y, z = np.zeros(4, np.float32), np.ones(4, np.float32)
+    with pytest.raises(KeyError), cuda.traced() as outer:
+        device.sigmoid(z, y)
+        with cuda.traced() as inner:
+            device.sigmoid(z, y)
+        device.sigmoid(z, y)
+        raise KeyError
+    device.sigmoid(z, y)
+    assert len(outer) == 2 and len(inner) == 1
+
+
+def test_strides_are_asked_for_only_where_they_are_taken():
+    def without(x, w, b, z):
+        device.conv_forward(x, w, b, z)
+
+    assert device_check.kernel("conv_forward", without, strides=False)
+    assert not device_check.kernel("conv_forward", without)

@@ -1,0 +1,368 @@
+import warnings
+
+import numba
+import numpy as np
+import pytest
+
+from cnnlab import check
+from cnnlab.check import inputs
+from cnnlab.kernels import reference
+from cnnlab.kernels.variants import reductions
+
+
+def right(dz, db):
+    reference.conv_backward_bias(dz, db)
+
+
+def another_right(dz, db):
+    for f in range(db.size):
+        db[f] = sum(float(image[f].sum()) for image in dz)
+
+
+def half(dz, db):
+    db[:] = dz.sum(axis=(0, 2, 3)) / 2
+
+
+def forward(x, w, b, z, stride=1, rows=None, columns=None):
+    """The convolution in plain Python, to be spoiled."""
+    for n, f, p, q in np.ndindex(z.shape):
+        if p < (rows or z.shape[2]) and q < (columns or z.shape[3]):
+            i, j, k = p * stride, q * stride, w.shape[2]
+            z[n, f, p, q] = b[f] + (w[f] * x[n, :, i : i + k, j : j + k]).sum()
+
+
+def changes_its_input(dz, db):
+    right(dz, db)
+    dz[0] = 0
+
+
+def writes_past_the_end(dz, db):
+    right(dz, db)
+    db.base[inputs.GUARD + db.size] = 0
+
+
+def writes_before_the_start(dz, db):
+    right(dz, db)
+    db.base[inputs.GUARD - 1] = 0
+
+
+def reads_past_the_end(dz, db):
+    flat, size = dz.base[inputs.GUARD :], dz[0, 0].size
+    for f in range(db.size):
+        starts = [n * dz[0].size + f * size for n in range(len(dz))]
+        db[f] = sum(flat[start : start + size + 1].sum() for start in starts)
+
+
+class Racy:
+    """Right, but that now and then an update is lost."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, dz, db):
+        right(dz, db)
+        self.calls += 1
+        if self.calls % 13 == 0:
+            db[0] -= dz[0, 0, 0, 0]
+
+
+def one_map_not_a_number(dz, db):
+    right(dz, db)
+    db[1:2] = np.nan
+
+
+def infinite(dz, db):
+    right(dz, db)
+    db[:] = np.inf
+    db[:1] = -np.inf
+
+
+def changes_its_shape(dz, db):
+    right(dz, db)
+    with warnings.catch_warnings():  # NumPy 2.5 deprecates it, and a learner may still do it
+        warnings.simplefilter("ignore")
+        db.shape = (1, db.size)
+
+
+def fails(dz, db):
+    raise KeyError("oops")
+
+
+def put(make):
+    """An answer to conv_backward_bias that writes make(dz) to its output."""
+    return lambda dz, db: np.copyto(db, make(dz))
+
+
+WRONG_BIAS = [
+    (changes_its_input, "changed its input dz"),
+    (writes_past_the_end, "wrote outside db"),
+    (writes_before_the_start, "wrote outside db"),
+    (reads_past_the_end, "beyond the end of an input"),
+    (lambda dz, db: dz.sum(axis=(0, 2, 3)), "db was never written"),
+    (lambda dz, db: np.add(db, dz.sum(axis=(0, 2, 3)), db), "without being set to zero"),
+    (Racy(), "db[0] should be"),
+    (put(lambda dz: dz.sum(axis=(0, 2, 3)) * np.float32(0.999)), "db[0] should be"),
+    (put(lambda dz: dz[0, 0, 0, 0] * dz[:, 0].size), "db[0] should be"),  # right if all are equal
+    (half, "all are 0.5 times"),
+    (put(lambda dz: dz[0].sum(axis=(1, 2))), "right for several images"),
+    (
+        put(lambda dz: dz[:, :, : dz.shape[3], : dz.shape[2]].sum(axis=(0, 2, 3))),
+        "right for images wider than high",
+    ),
+    (put(lambda dz: dz.reshape(dz.shape[1], -1).sum(1)), "right for several images"),
+    (one_map_not_a_number, "db[1] should be"),
+    (infinite, "got -inf"),
+    (changes_its_shape, "db should have shape (1,), got (1, 1)"),
+    ({}.__getitem__, "raised TypeError"),
+    (lambda dz, db: {}["oops"], "raised KeyError: 'oops'"),
+    (lambda dz, db: db.fill(np.nan), "never written"),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("answer, word", WRONG_BIAS)
+def test_a_wrong_bias_gradient_is_rejected_with_the_reason(answer, word):
+    verdict = check.kernel("conv_backward_bias", answer, repeats=5)
+    assert not verdict and word in str(verdict)
+
+
+WRONG_FORWARD = [
+    (lambda x, w, b, z, stride=1: forward(x, w, 0 * b, z, stride), "as if a bias were missing"),
+    (lambda x, w, b, z, stride=1: forward(x, w, b, z, 1), "right for windows two apart"),
+    (
+        lambda x, w, b, z, stride=1: forward(x, w, b, z, stride, columns=z.shape[2]),
+        "right for images wider than high",
+    ),
+    (
+        lambda x, w, b, z, stride=1: forward(x, w, b, z, stride, rows=z.shape[3]),
+        "right for images higher than wide",
+    ),
+    (lambda x, w, b, z, stride=1: forward(x, w, b, z, stride, z.shape[2] - 1), "not written"),
+    (lambda x, w, b, z, stride=1: forward(x, w[:, :, ::-1], b, z, stride), "z["),
+    (lambda x, w, b, z, stride=1: forward(x, w.swapaxes(2, 3), b, z, stride), "z["),
+    (
+        lambda x, w, b, z, stride=1: forward(x[:, :1], w[:, :1], b, z, stride),
+        "right for one square image, several channels",
+    ),
+    (lambda x, w, b, z, stride=1: forward(x, w, b, z[:1], stride), "right for several images"),
+    (lambda x, w, b, z: forward(x, w, b, z), "raised TypeError"),
+]
+
+
+@pytest.mark.parametrize("answer, word", WRONG_FORWARD)
+def test_a_wrong_convolution_is_rejected_with_the_reason(answer, word):
+    verdict = check.kernel("conv_forward", answer)
+    assert not verdict and word in str(verdict)
+
+
+def test_float64_is_held_to_the_rounding_of_float64():
+    assert check.kernel("conv_forward", forward, dtype=np.float64)
+
+    def in_float32(x, w, b, z, stride=1):
+        single = z.astype(np.float32)
+        forward(x.astype(np.float32), w.astype(np.float32), b.astype(np.float32), single, stride)
+        z[:] = single
+
+    assert not check.kernel("conv_forward", in_float32, dtype=np.float64)
+    assert check.kernel("conv_forward", in_float32)
+
+
+@pytest.mark.parametrize("answer", [right, another_right])
+def test_right_answers_are_accepted(answer, capsys):
+    check.prove("conv_backward_bias", answer)
+    assert check.exercise("conv_backward_bias", answer)
+    assert capsys.readouterr().out.count("✓ conv_backward_bias agrees") == 2
+
+
+def plain_sigmoid_backward(y, dy, dz):
+    for i in np.ndindex(y.shape):
+        dz[i] = dy[i] * (y[i] - y[i] ** 2)
+
+
+def matrix_product(x, w, b, z):
+    np.matmul(x, w.T, out=z)
+    z += b
+
+
+def matrix_product_with_ones(x, w, b, z):
+    z[:] = np.c_[x, np.ones(len(x), x.dtype)] @ np.c_[w, b].T
+
+
+@pytest.mark.parametrize(
+    "operation, answer",
+    [
+        ("conv_forward", forward),
+        ("dense_forward", matrix_product),
+        ("dense_forward", matrix_product_with_ones),
+        ("sigmoid_backward", plain_sigmoid_backward),
+    ],
+)
+def test_there_are_many_right_answers(operation, answer):
+    verdict = check.kernel(operation, answer)
+    assert verdict, str(verdict)
+
+
+def test_a_verdict_tells_where_it_is_wrong_by_how_much_and_what_is_right_already():
+    def last_column_wrong(x, w, b, z, stride=1):
+        reference.conv_forward(x, w, b, z, stride)
+        if len(z) == 3:
+            z[2, 1, 3, 0] = 5
+
+    said = str(check.kernel("conv_forward", last_column_wrong))
+    assert said.startswith(
+        "✗ conv_forward: not yet right for several images (N=3, C=2, F=4, H=6, W=6, K=3, stride 1):"
+    )
+    drawn = inputs.draw("conv_forward", inputs.CASES[2])
+    exact, _ = check.run_reference("conv_forward", drawn, {})
+    assert f": z[2, 1, 3, 0] should be {exact[2, 1, 3, 0]:.6g}, got 5; 1 of 192 elements" in said
+    assert said.endswith("It is right for one square image, several channels and filters.")
+
+
+def test_swapped_axes_and_a_missing_bias_are_named_but_not_seen_where_they_are_not():
+    def swapped(dz, w, dx, stride=1):
+        reference.conv_backward_input(dz, w, dx, stride)
+        dx[:] = dx.swapaxes(2, 3).copy()
+
+    case = [inputs.case("square", 2, 1, 3, 6, 6, 3)]
+    verdict = check.kernel("conv_backward_input", swapped, cases=case)
+    assert not verdict and "right with its axes in the order (0, 1, 3, 2)" in str(verdict)
+    for answer in (lambda x, w, b, z: z.fill(9), lambda x, w, b, z: np.add(x @ w[:, ::-1].T, b, z)):
+        verdict = check.kernel("dense_forward", answer)
+        assert not verdict and "bias" not in str(verdict) and "times" not in str(verdict)
+
+
+@pytest.mark.parametrize(
+    "loss", [lambda loss: 2 * loss, lambda loss: None, str, lambda loss: np.array([loss, loss])]
+)
+def test_a_wrong_loss_is_named(loss):
+    def answer(y, labels, dz):
+        return loss(reference.cross_entropy(y, labels, dz))
+
+    verdict = check.kernel("cross_entropy", answer)
+    assert not verdict and "the loss should be" in str(verdict)
+
+
+def test_options_and_cases_reach_the_function():
+    seen = []
+
+    def answer(dz, db, threads):
+        seen.append((dz.shape, threads, dz.sum()))
+        right(dz, db)
+
+    chosen = [inputs.CASES[3], inputs.CASES[7]]  # the second has a stride, which a bias does not
+    verdict = check.kernel("conv_backward_bias", answer, cases=chosen, repeats=2, threads=4)
+    assert verdict and "on 1 shapes" in str(verdict)
+    assert [call[:2] for call in seen] == [((2, 2, 3, 9), 4)] * 2
+    assert seen[0][2] != seen[1][2]
+    assert 0 <= verdict.largest_error < 1e-5
+
+
+def test_drawn_numbers_differ_between_seeds_and_between_elements():
+    case = inputs.CASES[-1]
+    for operation in check.CONTRACT:
+        *given, output = inputs.draw(operation, case).items()
+        again, other = inputs.draw(operation, case), inputs.draw(operation, case, seed=1)
+        assert np.isnan(output[1]).all()
+        for name, array in given:
+            assert (array == again[name]).all() and (array != other[name]).any()
+            assert len(np.unique(array)) > (1 if array.dtype == np.int64 else 0.9 * array.size)
+
+
+def test_a_wrong_kernel_in_a_lesson_stops_it_and_an_open_exercise_does_not(capsys):
+    with pytest.raises(AssertionError, match="✗ conv_backward_bias"):
+        check.prove("conv_backward_bias", half)
+    assert check.exercise("conv_backward_bias", lambda dz, db: None) is False
+    assert "✗" in capsys.readouterr().out
+
+
+def test_an_unknown_operation_is_refused():
+    with pytest.raises(ValueError, match=r"one of conv_forward.*got 'conv'"):
+        check.kernel("conv", right)
+
+
+@pytest.mark.parametrize(
+    "got, passed, word",
+    [
+        (6.0, True, "because"),
+        (5, False, "too small"),
+        (7, False, "too large"),
+        (..., False, "not yet"),
+        (None, False, "not yet"),
+        ("six", False, "a number is wanted"),
+        ([6, 6], False, "a number is wanted"),
+        (float("nan"), False, "a number is wanted"),
+        (np.float32(6), True, "because"),
+        (6 + 1e-6, True, "because"),
+        (6 + 1e-4, False, "too large"),
+    ],
+)
+def test_an_answer_in_numbers(got, passed, word, capsys):
+    assert check.value("apples", got, 6, why="because") is passed
+    assert word in capsys.readouterr().out
+
+
+def test_a_small_number_is_not_zero():
+    assert check.value("seconds", 1e-9, 1e-9) and not check.value("seconds", 0, 1e-9)
+    assert check.value("about", 5.9, 6, rtol=0.05) and not check.value("about", 5.5, 6, rtol=0.05)
+
+
+def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
+    @numba.njit(fastmath=True, error_model="numpy")
+    def fast(y, dy, dz):
+        y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
+        for m in range(y.size):
+            dz[m] = dy[m] * y[m] * (np.float32(1) - y[m])
+
+    @numba.njit
+    def slow(y, dy, dz):
+        for n, c, h in np.ndindex(y.shape):
+            dz[n, c, h] = dy[n, c, h] * y[n, c, h] * (1.0 - np.float64(y[n, c, h]))
+
+    for answer, word in (
+        (fast, "vector instructions"),
+        (slow, " 0 vector instructions"),
+        (reference.sigmoid_backward, "decorate it with @numba.njit"),
+        (lambda y, dy, dz: None, "never written"),
+    ):
+        assert check.vectorized("sigmoid_backward", answer) is (answer is fast)
+        said = capsys.readouterr().out
+        assert word in said and ("✗" in said) is (answer is not fast)
+
+
+@numba.njit(parallel=True)
+def bias_of_half_the_batch_a_thread(dz, db):
+    """Right on one thread only: every block adds to the same sums."""
+    n_blocks = numba.get_num_threads()
+    db[:] = np.float32(0)
+    for t in numba.prange(n_blocks):
+        for n in range(len(dz) * t // n_blocks, len(dz) * (t + 1) // n_blocks):
+            for f in range(len(db)):
+                for p in range(dz.shape[2]):
+                    for q in range(dz.shape[3]):
+                        db[f] += dz[n, f, p, q]
+
+
+def test_a_race_is_caught_also_if_it_is_right_on_one_thread(capsys):
+    assert not check.threaded("conv_backward_bias", bias_of_half_the_batch_a_thread)
+    said = capsys.readouterr().out
+    assert "✗ on 2 threads (right on fewer, and wrong here)" in said
+    assert "iterations 0 and 1 of the prange both write db[0]: a race" in said
+
+
+def test_a_kernel_that_cannot_be_followed_is_still_run(capsys):
+    def calls_a_compiled_one(dz, db):
+        reductions.bias_private(dz, db, numba.get_num_threads())
+
+    def asks_for_more_than_elements(dz, db):
+        db[:] = dz.reshape(len(dz), len(db), -1).sum(2).sum(0)
+
+    for kernel in (calls_a_compiled_one, asks_for_more_than_elements):
+        assert check.threaded("conv_backward_bias", kernel)
+    assert "✗" not in capsys.readouterr().out
+
+
+def test_threads_are_left_as_they_were(capsys):
+    before = numba.get_num_threads()
+    assert check.threaded("conv_backward_bias", reductions.bias_by_filter)
+    assert numba.get_num_threads() == before
+    assert "✓ conv_backward_bias agrees with the reference on 1 to" in capsys.readouterr().out

@@ -1,0 +1,200 @@
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.ndimage import zoom
+from sklearn.datasets import load_digits
+
+from cnnlab import data
+from cnnlab.data import DataError, load, mnist_files, report
+
+
+@pytest.fixture(autouse=True)
+def fetched(tmp_path, monkeypatch):
+    """No folder of the user's, an empty cache, every download fails; the URLs asked for."""
+    asked = []
+
+    def refuse(url, where):
+        asked.append(url)
+        raise DataError(f"{where}: refused")
+
+    monkeypatch.delenv("CNNLAB_DATA", raising=False)
+    monkeypatch.delenv("CNNLAB_OFFLINE", raising=False)
+    monkeypatch.setattr(mnist_files, "_cache", lambda name: tmp_path / name)
+    monkeypatch.setattr(mnist_files, "_failed_downloads", {})
+    monkeypatch.setattr(mnist_files, "_fetch", refuse)
+    return asked
+
+
+@pytest.fixture
+def mnist(monkeypatch):
+    """Four arrays as MNIST's, tiny, found in "the cache"."""
+    draw = np.random.default_rng(0).integers
+    arrays = []
+    for n in (7, 4):
+        arrays += [draw(256, size=(n, 28, 28), dtype=np.uint8), draw(10, size=n, dtype=np.uint8)]
+    monkeypatch.setattr(data, "read_dataset", lambda name, retry: (list(arrays), "the cache"))
+    return arrays
+
+
+def parts(dataset):
+    yield dataset.train_images, dataset.train_labels
+    yield dataset.test_images, dataset.test_labels
+
+
+def assert_well_formed(dataset, n_train, n_test):
+    for (images, labels), n in zip(parts(dataset), (n_train, n_test), strict=True):
+        assert images.shape == (n, 1, 28, 28) and labels.shape == (n,)
+        assert images.dtype == np.float32 and labels.dtype == np.int64
+        assert images.flags.c_contiguous
+        assert images.min() >= 0 and images.max() <= 1
+        assert labels.min() >= 0 and labels.max() <= 9
+    assert len(dataset.class_names) == 10
+
+
+def test_published_images_are_scaled_and_the_first_n_taken(mnist):
+    dataset = load("mnist", n_train=5)
+    assert_well_formed(dataset, 5, 4)
+    assert (dataset.name, dataset.source) == ("mnist", "the cache")
+    np.testing.assert_array_equal(dataset.train_images[:, 0], mnist[0][:5] / np.float32(255))
+    np.testing.assert_array_equal(dataset.train_labels, mnist[1][:5])
+    np.testing.assert_array_equal(dataset.test_images[:, 0], mnist[2] / np.float32(255))
+    np.testing.assert_array_equal(dataset.test_labels, mnist[3])
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion", "auto"])
+def test_more_images_than_published_are_refused(mnist, name):
+    with pytest.raises(ValueError, match=r"n_train: expected at most 7 for \w+, got 8"):
+        load(name, n_train=8)
+    with pytest.raises(ValueError, match=r"n_test: expected at most 4 for \w+, got 5"):
+        load(name, n_test=5)
+
+
+@pytest.mark.parametrize("name", ["mnist", "digits", "auto"])
+@pytest.mark.parametrize("n", [0, -1, 2.5, 3.0, True, "3"])
+def test_impossible_numbers_are_refused(fetched, name, n):
+    for argument in ("n_train", "n_test"):
+        with pytest.raises(ValueError, match=f"{argument}: expected a whole number from 1.*got"):
+            load(name, **{argument: n})
+    assert fetched == []
+
+
+@pytest.mark.parametrize("name", ["MNIST", "", None, 3])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(ValueError, match="name: expected one of mnist, fashion, digits, auto, got"):
+        load(name)
+
+
+def test_digits_are_the_originals_of_scikit_learn_at_the_size_of_mnists(fetched):
+    dataset = load("digits")
+    assert_well_formed(dataset, 1437, 360)
+    originals, labels = load_digits(return_X_y=True)
+    seen = {}
+    for images, found in parts(dataset):
+        for image, label in zip(images, found, strict=True):
+            seen[image.tobytes()] = label
+    # As many different images as there are originals: none is in both parts.
+    assert len(seen) == len(originals) == 1797
+    for pixels, label in zip(originals[::50], labels[::50], strict=True):
+        large = zoom(pixels.reshape(8, 8) / 16, 2.5, order=1, mode="nearest", grid_mode=True)
+        expected = np.pad(large.astype(np.float32), 4)[None]
+        distances = [
+            np.abs(np.frombuffer(s, np.float32).reshape(1, 28, 28) - expected).max() for s in seen
+        ]
+        nearest = int(np.argmin(distances))
+        assert distances[nearest] < 1e-6
+        assert list(seen.values())[nearest] == label
+    assert dataset.source == "scikit-learn"
+    assert fetched == []
+
+
+def test_every_class_has_its_share_of_the_test_digits():
+    dataset = load("digits")
+    share = np.bincount(dataset.test_labels) / np.bincount(dataset.train_labels)
+    np.testing.assert_allclose(share, 360 / 1437, rtol=0.05)
+
+
+def test_more_digits_are_shifted_copies_of_the_same_part():
+    copies = 2
+    dataset = load("digits", n_train=1437 * (1 + copies), n_test=360 * (1 + copies))
+    originals = load("digits")
+    offsets = []
+    for (images, labels), (centred, names) in zip(parts(dataset), parts(originals), strict=True):
+        np.testing.assert_array_equal(images[: len(centred)], centred)
+        np.testing.assert_array_equal(labels, np.tile(names, 1 + copies))
+        for k in range(len(centred), len(images)):
+            digit = centred[k % len(centred), 0]
+            shifts = [(i, j) for i in range(-2, 3) for j in range(-2, 3)]
+            fits = [s for s in shifts if np.array_equal(np.roll(digit, s, (0, 1)), images[k, 0])]
+            assert len(fits) == 1, f"image {k} is not its original, shifted"
+            offsets += fits
+    assert (0, 0) not in offsets
+    assert len(set(offsets)) == 24
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 4000), st.integers(1, 1000))
+def test_any_number_of_digits_always_the_same_ones(n_train, n_test):
+    dataset, longest = load("digits", n_train, n_test), load("digits", 4000, 1000)
+    assert_well_formed(dataset, n_train, n_test)
+    for some, all_of_them in zip(parts(dataset), parts(longest), strict=True):
+        for short, long in zip(some, all_of_them, strict=True):
+            np.testing.assert_array_equal(short, long[: len(short)])
+
+
+def test_auto_is_mnist_where_it_is_to_be_had(mnist, capsys):
+    assert load("auto", n_test=2).name == "mnist"
+    assert capsys.readouterr().out == "auto chose mnist: the cache\n"
+
+
+def test_auto_falls_back_to_digits_says_why_and_asks_the_mirrors_once(fetched, capsys):
+    for _ in range(2):
+        dataset = load("auto", n_train=3, n_test=2)
+        assert_well_formed(dataset, 3, 2)
+        assert dataset.name == "digits"
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 1
+        assert lines[0].startswith("auto chose digits: mnist cannot be had: ")
+        assert lines[0].count("refused") == 2
+        assert len(fetched) == 2
+    with pytest.raises(DataError):
+        load("mnist")
+    assert len(fetched) == 4
+
+
+def test_auto_asks_no_mirror_offline(fetched, monkeypatch, capsys):
+    monkeypatch.setenv("CNNLAB_OFFLINE", "1")
+    assert load(n_train=1, n_test=1).name == "digits"
+    assert "CNNLAB_OFFLINE is set" in capsys.readouterr().out
+    assert fetched == []
+
+
+def test_the_reports_figures_are_quoted_with_their_source():
+    figures = report()
+    assert "Parallelizing Convolutional Neural Networks" in figures["source"]
+    assert figures["images_per_epoch"] == 60_000
+    layers = {"convolution": 97.7, "pooling": 5.127, "fully connected": 2.129}
+    assert figures["sequential"]["layer_seconds"] == layers
+    assert figures["sequential"]["epoch_seconds"] == 102.3
+    openmp, mpi = figures["openmp"], figures["mpi"]
+    assert dict(zip(openmp["threads"], openmp["speedup"], strict=True)) == {
+        2: 2.72, 4: 2.62, 6: 2.16, 8: None
+    }  # fmt: skip
+    assert dict(zip(mpi["ranks"], mpi["speedup"], strict=True)) == {2: 1.53, 4: 1.02}
+    assert figures["cuda"] == {"network_speedup": 34, "layer_speedups": [1083, 987, 5507]}
+
+
+def test_every_small_file_of_the_package_is_installed_with_it():
+    """Setuptools leaves out what is not Python, unless pyproject.toml names it."""
+    pyproject = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    setuptools = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["setuptools"]
+    package = resources.files("cnnlab")
+    files = {file.relative_to(package) for file in package.rglob("*") if file.is_file()}
+    files = {file for file in files if file.suffix not in (".py", ".pyc")}
+    patterns = setuptools["package-data"]["cnnlab"]
+    named = {file.relative_to(package) for pattern in patterns for file in package.glob(pattern)}
+    assert files == named and len(files) > 5

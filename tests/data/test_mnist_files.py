@@ -1,0 +1,299 @@
+import gzip
+import hashlib
+import struct
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+import cnnlab.runtime.cache
+from cnnlab.data import mnist_files
+from cnnlab.data.mnist_files import FILES, DataError, read_dataset
+
+
+def as_idx(array):
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+def fake_dataset(seed):
+    """The raw bytes of the four files, tiny."""
+    draw = np.random.default_rng(seed).integers
+    shapes = {"train": 5, "t10k": 3}
+    arrays = []
+    for n in shapes.values():
+        arrays += [draw(256, size=(n, 28, 28), dtype=np.uint8), draw(10, size=n, dtype=np.uint8)]
+    return dict(zip(FILES, map(as_idx, arrays), strict=True))
+
+
+RAW = {"mnist": fake_dataset(1), "fashion": fake_dataset(2)}
+
+
+def publish(monkeypatch, name, mirrors=(), raw=None, system_folder=None):
+    sums = tuple(hashlib.sha256(b).hexdigest() for b in (raw or RAW[name]).values())
+    fake = mnist_files.Published(tuple(mirrors), sums, tuple("0123456789"), system_folder)
+    monkeypatch.setitem(mnist_files.PUBLISHED, name, fake)
+
+
+def fill(folder, contents):
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in contents.items():
+        (folder / file).write_bytes(content)
+    return folder
+
+
+def zipped(name):
+    return {f"{file}.gz": gzip.compress(raw) for file, raw in RAW[name].items()}
+
+
+def assert_is(arrays, name):
+    assert [as_idx(array) for array in arrays] == list(RAW[name].values())
+
+
+class Mirror(BaseHTTPRequestHandler):
+    """Answers /KIND/FILE.gz with the file of the fake MNIST, in the way that KIND names."""
+
+    def do_GET(self):
+        kind, file = self.path.strip("/").split("/")
+        self.server.asked.append((kind, file))
+        raw = RAW["mnist"][file.removesuffix(".gz")]
+        body = {
+            "truncated": gzip.compress(raw)[:-20],
+            "corrupted": gzip.compress(raw[:-1] + bytes([raw[-1] ^ 1])),
+            "other": gzip.compress(RAW["fashion"][file.removesuffix(".gz")]),
+            "page": b"<html>Please log in to this network</html>",
+        }.get(kind, gzip.compress(raw))
+        if kind == "404" or (kind == "partial" and file.startswith("t10k")):
+            self.send_error(404)
+            return
+        if kind == "silent":
+            self.server.closing.wait(20)
+        self.send_response(200)
+        self.send_header("Content-Length", str(50 * 8192 if kind == "dripping" else len(body)))
+        self.end_headers()
+        if kind == "stalled":
+            self.wfile.write(body[:10])
+            self.server.closing.wait(20)
+        elif kind == "dripping":
+            # Something now and then keeps every socket's time-out from firing.
+            for _ in range(50):
+                if not self.server.closing.wait(0.4):
+                    self.wfile.write(bytes(8192))
+        else:
+            self.wfile.write(body[: len(body) // 2] if kind == "cut" else body)
+
+    def log_message(self, *args):
+        """Keep quiet."""
+
+
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
+        server.asked, server.closing = [], threading.Event()
+        server.handle_error = lambda *args: None  # clients that hang up are part of the tests
+        server.url = lambda kind, host="127.0.0.1": f"http://{host}:{server.server_port}/{kind}/"
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield server
+        server.closing.set()
+        server.shutdown()
+
+
+REAL_CACHE = mnist_files._cache
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """No network, no folder of the user's, an empty cache."""
+    monkeypatch.delenv("CNNLAB_DATA", raising=False)
+    monkeypatch.delenv("CNNLAB_OFFLINE", raising=False)
+    monkeypatch.setattr(mnist_files, "PATIENCE", 30.0)  # a loaded machine is no slow mirror
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(mnist_files, "_cache", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr(mnist_files, "_failed_downloads", {})
+    publish(monkeypatch, "mnist")
+    publish(monkeypatch, "fashion")
+    return tmp_path / "cache"
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_cache_is_in_the_checkout_or_else_the_users(tmp_path, monkeypatch):
+    monkeypatch.setattr(cnnlab.runtime.cache, "__file__", str(tmp_path / "cnnlab" / "cache.py"))
+    monkeypatch.setattr(mnist_files.pooch, "os_cache", lambda name: tmp_path / "user" / name)
+    (tmp_path / "data").mkdir()
+    assert REAL_CACHE("mnist") == tmp_path / "user" / "cnnlab" / "mnist"
+    (tmp_path / "pyproject.toml").touch()
+    assert REAL_CACHE("mnist") == tmp_path / "data" / "cache" / "mnist"
+
+
+def test_a_download_is_cached_and_read_from_there_afterwards(server, cache, monkeypatch):
+    publish(monkeypatch, "mnist", [server.url("good")])
+    arrays, source = read_dataset("mnist")
+    assert_is(arrays, "mnist")
+    assert source == "downloaded"
+    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
+    arrays, source = read_dataset("mnist")
+    assert_is(arrays, "mnist")
+    assert source == "the cache"
+    assert len(server.asked) == 4
+
+
+BAD = {
+    "404": "HTTPError 404",
+    "cut": "cut short",
+    "truncated": "expected a whole gzip file",
+    "corrupted": "expected SHA-256 ",
+    "other": "expected mnist, got the file of fashion",
+    "page": "that begins 00 00 08 03, got 16 bytes that begin 3c 68 74 6d",
+    "silent": "fewer than",
+    "stalled": "fewer than",
+    "dripping": "fewer than",
+}
+
+
+def hurry(monkeypatch, kind):
+    if BAD[kind] == "fewer than":
+        monkeypatch.setattr(mnist_files, "PATIENCE", 1.0)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_mirror_is_left_for_the_next(server, cache, monkeypatch, kind):
+    hurry(monkeypatch, kind)
+    publish(monkeypatch, "mnist", [server.url(kind), server.url("good")])
+    assert_is(read_dataset("mnist")[0], "mnist")
+    assert [asked for asked, _ in server.asked] == [kind, *["good"] * 4]
+    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_nothing_is_left_when_all_mirrors_are_bad_and_the_next_try_works(
+    server, cache, monkeypatch, kind
+):
+    hurry(monkeypatch, kind)
+    publish(monkeypatch, "mnist", [server.url(kind), server.url("404", host="localhost")])
+    with pytest.raises(DataError) as caught:
+        read_dataset("mnist")
+    port, file = server.server_port, f"{FILES[0]}.gz"
+    assert f"{file} from 127.0.0.1:{port}: " in str(caught.value)
+    assert BAD[kind] in str(caught.value)
+    assert f"{file} from localhost:{port}: HTTPError 404" in str(caught.value)
+    assert files_in(cache) == []
+    publish(monkeypatch, "mnist", [server.url("good")])
+    assert_is(read_dataset("mnist")[0], "mnist")
+
+
+def test_only_what_is_missing_is_fetched(server, cache, monkeypatch):
+    publish(monkeypatch, "mnist", [server.url("partial")])
+    with pytest.raises(DataError, match="HTTPError 404"):
+        read_dataset("mnist")
+    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES[:2])
+    publish(monkeypatch, "mnist", [server.url("good")])
+    assert_is(read_dataset("mnist")[0], "mnist")
+    assert [file for kind, file in server.asked if kind == "good"] == [f"{f}.gz" for f in FILES[2:]]
+
+
+def test_a_failed_download_is_tried_again_only_on_request(server, monkeypatch):
+    publish(monkeypatch, "mnist", [server.url("404")])
+    for retry, asked in ((False, 1), (False, 1), (True, 2), (False, 2)):
+        with pytest.raises(DataError, match="HTTPError 404"):
+            read_dataset("mnist", retry=retry)
+        assert len(server.asked) == asked
+
+
+def test_offline_asks_no_mirror(server, monkeypatch):
+    publish(monkeypatch, "mnist", [server.url("good")])
+    monkeypatch.setenv("CNNLAB_OFFLINE", "1")
+    with pytest.raises(DataError, match="CNNLAB_OFFLINE is set"):
+        read_dataset("mnist")
+    assert server.asked == []
+
+
+def test_a_write_that_fails_leaves_nothing(server, cache, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    publish(monkeypatch, "mnist", [server.url("good")])
+    with monkeypatch.context() as patched:
+        patched.setattr(mnist_files.os, "replace", full)
+        with pytest.raises(DataError, match=r"train-images.*No space left on device"):
+            read_dataset("mnist")
+    assert files_in(cache) == []
+    assert_is(read_dataset("mnist")[0], "mnist")
+
+
+def test_a_bad_file_in_the_cache_is_deleted_and_fetched_anew(server, cache, monkeypatch):
+    publish(monkeypatch, "mnist", [server.url("good")])
+    bad = f"{FILES[3]}.gz"
+    fill(cache / "mnist", zipped("mnist") | {bad: b"\x1f\x8b nonsense"})
+    with pytest.raises(DataError, match=rf"{bad}: expected a whole gzip file.*deleted from the"):
+        read_dataset("mnist")
+    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES[:3])
+    assert_is(read_dataset("mnist")[0], "mnist")
+    assert server.asked == [("good", bad)]
+
+
+def test_a_bad_file_of_the_user_is_named_and_kept(server, tmp_path, monkeypatch):
+    publish(monkeypatch, "mnist", [server.url("good")])
+    raw = RAW["mnist"][FILES[1]]
+    folder = fill(tmp_path / "mine", RAW["mnist"] | {FILES[1]: raw[:-1] + b"\xff"})
+    monkeypatch.setenv("CNNLAB_DATA", str(folder))
+    with pytest.raises(DataError, match=f"{folder / FILES[1]}: expected SHA-256"):
+        read_dataset("mnist")
+    assert files_in(folder) == sorted(FILES)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("subfolder", ["", "mnist"])
+@pytest.mark.parametrize("contents", [RAW["mnist"], zipped("mnist")], ids=["plain", "gzipped"])
+def test_the_users_folder_comes_first(tmp_path, cache, monkeypatch, subfolder, contents):
+    fill(cache / "mnist", zipped("mnist"))
+    fill(tmp_path / "mine" / subfolder, contents)
+    monkeypatch.setenv("CNNLAB_DATA", str(tmp_path / "mine"))
+    arrays, source = read_dataset("mnist")
+    assert_is(arrays, "mnist")
+    assert source == "the folder in CNNLAB_DATA"
+
+
+@pytest.mark.parametrize("contents", [{}, zipped("fashion"), dict(list(RAW["mnist"].items())[:3])])
+def test_a_folder_without_the_dataset_is_passed_over(tmp_path, cache, monkeypatch, contents):
+    fill(cache / "mnist", zipped("mnist"))
+    monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", contents)))
+    arrays, source = read_dataset("mnist")
+    assert_is(arrays, "mnist")
+    assert source == "the cache"
+
+
+def test_the_systems_folder_is_found(tmp_path, monkeypatch):
+    folder = fill(tmp_path / "system", zipped("fashion"))
+    publish(monkeypatch, "fashion", system_folder=str(folder))
+    arrays, source = read_dataset("fashion")
+    assert_is(arrays, "fashion")
+    assert source == "the system's datasets"
+
+
+WRAP = (38871733, 1366428, 2431068)  # their product is 5 x 28 x 28 modulo 2 ** 64
+LIES = {
+    "one image more": (struct.pack(">4B3I", 0, 0, 8, 3, 6, 28, 28), "6 x 28 x 28 = 4704"),
+    "one image fewer": (struct.pack(">4B3I", 0, 0, 8, 3, 4, 28, 28), "4 x 28 x 28 = 3136"),
+    "overflowing": (struct.pack(">4B3I", 0, 0, 8, 3, *WRAP), "values"),
+    "floats": (struct.pack(">4B3I", 0, 0, 13, 3, 5, 28, 28), "00 00 08 03"),
+    "one dimension": (struct.pack(">4B3I", 0, 0, 8, 1, 5, 28, 28), "00 00 08 03"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_header_that_lies_is_found_even_under_the_right_sum(tmp_path, monkeypatch, lie):
+    header, told = LIES[lie]
+    raw = RAW["mnist"] | {FILES[0]: header + RAW["mnist"][FILES[0]][16:]}
+    publish(monkeypatch, "mnist", raw=raw)
+    monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", raw)))
+    with pytest.raises(DataError, match=f"{FILES[0]}: expected .*{told}.*, got "):
+        read_dataset("mnist")
+
+
+@pytest.mark.parametrize("length", [0, 3, 7, 15])
+def test_a_header_cut_short_is_found(length):
+    with pytest.raises(DataError, match=f"here: expected an idx header of 16 bytes .*got {length}"):
+        mnist_files.parse_idx(as_idx(np.zeros((2, 3, 4), np.uint8))[:length], 3, "here")

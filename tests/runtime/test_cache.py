@@ -1,0 +1,87 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from cnnlab.kernels import KERNELS
+from cnnlab.runtime import cache
+
+PROGRAM = """
+import numpy as np
+from cnnlab.kernels import KERNELS
+dz, db = np.ones((3, 2, 4, 5), np.float32), np.empty(2, np.float32)
+KERNELS["loops"].conv_backward_bias(dz, db)
+stats = KERNELS["loops"].kernel("conv_backward_bias").stats
+print(db[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the course whose sources may be edited."""
+    shutil.copytree(Path(cache.__file__).parent, tmp_path / "cnnlab")
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "data").mkdir()
+    return tmp_path
+
+
+def run(folder, program=PROGRAM):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("changed", ["kernels/vector/conv.py", "__init__.py"])
+def test_a_kernel_is_compiled_once_and_again_only_when_any_source_has_changed(checkout, changed):
+    assert run(checkout)[0] == ["60.0", "0", "1"]
+    assert run(checkout)[0] == ["60.0", "1", "0"]
+    with open(checkout / "cnnlab" / changed, "a") as file:  # of another kernel, or for all
+        file.write("# a change elsewhere\n")
+    assert run(checkout)[0] == ["60.0", "0", "1"]
+    assert len([*(checkout / "data" / "cache" / "kernels").iterdir()]) == 1
+
+
+def test_kernels_edited_after_their_import_are_not_kept(checkout):
+    edit = """
+import cnnlab.kernels
+from pathlib import Path
+file = Path(cnnlab.kernels.__file__).with_name("loops.py")
+file.write_text(file.read_text() + "# a change")
+"""
+    assert run(checkout, edit + PROGRAM)[0] == ["60.0", "0", "1"]
+    assert not (checkout / "data" / "cache").exists()
+
+
+def test_where_nothing_can_be_kept_kernels_still_run(checkout):
+    (checkout / "data" / "cache").touch()
+    found, said = run(checkout)
+    assert found == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
+
+
+def test_numbas_own_setting_is_left_alone():
+    before = numba.config.CACHE_DIR
+    assert KERNELS["loops"].module and numba.config.CACHE_DIR == before
+
+
+def test_the_instructions_of_a_kept_kernel_can_be_counted(checkout):
+    count = """
+from cnnlab.kernels.variants.one_core import vector_instructions
+import numpy as np
+from cnnlab.kernels import KERNELS
+z = np.ones((40, 30), np.float32)
+KERNELS["vector"].sigmoid(z, np.empty_like(z))
+kernel = KERNELS["vector"].kernel("sigmoid")
+print(sum(kernel.stats.cache_hits.values()), vector_instructions(kernel))
+"""
+    (first, compiled), (second, kept) = run(checkout, count)[0], run(checkout, count)[0]
+    assert (first, second) == ("0", "1") and int(compiled) == int(kept) > 0

@@ -1,0 +1,158 @@
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.network import Network
+from cnnlab.runtime import thread_pool
+from cnnlab.training import train
+
+LAYERS = [
+    layer
+    for layer, module in [("tbb", "tbbpool"), ("omp", "omppool"), ("workqueue", "workqueue")]
+    if subprocess.run([sys.executable, "-c", f"import numba.np.ufunc.{module}"]).returncode == 0
+]
+
+
+def run(program, layer, n_threads=64):
+    """Run a program in a process of its own, with room for `n_threads`."""
+    environment = os.environ | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": str(n_threads)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_number_of_threads_is_restored_whatever_happens():
+    before = numba.get_num_threads()
+    with thread_pool.threads(1) as n:
+        assert n == numba.get_num_threads() == 1
+        with pytest.raises(RuntimeError), thread_pool.threads(thread_pool.size()):
+            assert numba.get_num_threads() == thread_pool.size()
+            raise RuntimeError
+        assert numba.get_num_threads() == 1
+    assert numba.get_num_threads() == before
+    with thread_pool.threads() as n:
+        assert n == min(thread_pool.size(), thread_pool.usable_cores())
+
+
+@pytest.mark.parametrize("n_threads", [0, -1, 1.5, True, "2"])
+def test_impossible_numbers_of_threads_are_refused(n_threads):
+    with pytest.raises(ValueError, match="n_threads should be a whole number of at least 1, got"):
+        thread_pool.check(n_threads)
+    with pytest.raises(ValueError), thread_pool.threads(n_threads):
+        pass
+
+
+def test_more_threads_than_there_is_room_for_say_how_to_get_it():
+    many = thread_pool.size() + 1
+    with pytest.raises(ValueError, match=f"set NUMBA_NUM_THREADS={many} before Python starts"):
+        thread_pool.reserve(many)
+
+
+def test_room_is_made_before_numba_is_imported():
+    program = """
+from cnnlab import pool
+thread_pool.reserve(13)
+import numba
+assert numba.config.NUMBA_NUM_THREADS == 13 == thread_pool.size()
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_NUM_THREADS"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+EVERY_NUMBER = """
+import numpy as np
+from cnnlab import pool
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network, report_network, loss_and_gradients
+from cnnlab.training import sgd_steps
+
+net = report_network(2, 13, 14, filters=3, kernel=4, pool=2, classes=5)
+params, grads, exact = net.parameters(), net.zeros(), net.zeros()
+rng = np.random.default_rng(0)
+for n_images in (1, 7, 50, 300):
+    x = rng.random((n_images, *net.image_shape), np.float32)
+    labels = rng.integers(0, 5, n_images)
+    loss = loss_and_gradients(KERNELS["vector"], params, x, labels, exact)
+    for n_threads in (1, 2, 3, 8, 16, 64):
+        with thread_pool.threads(n_threads):
+            grads.flat[:] = np.nan
+            found = loss_and_gradients(KERNELS["threads"], params, x, labels, grads)
+            assert abs(found - loss) < 1e-5 * loss, (n_images, n_threads)
+            assert np.allclose(grads.flat, exact.flat, rtol=1e-4, atol=1e-4), (n_images, n_threads)
+            again = grads.flat.copy()
+            loss_and_gradients(KERNELS["threads"], params, x, labels, grads)
+            assert np.array_equal(grads.flat, again), (n_images, n_threads)
+
+batches = x, labels, rng.permutation(300), 20, 0.1
+alone = net.parameters()
+sgd_steps(KERNELS["vector"], alone, grads, *batches)
+for n_threads in (1, 2, 3, 8, 64):
+    params = net.parameters()
+    with thread_pool.threads(n_threads):
+        sgd_steps(KERNELS["threads"], params, grads, *batches)
+    assert np.allclose(params.flat, alone.flat, atol=1e-5), n_threads
+params = net.parameters()
+"""
+
+
+AT_ONCE = """
+import threading
+
+threads = KERNELS["threads"]
+x, labels = np.ones((40, *net.image_shape), np.float32), np.arange(40) % 5
+
+def work():
+    grads = net.zeros()
+    z = np.empty((40, *net["conv"].shape), np.float32)
+    for _ in range(50):
+        losses.add(loss_and_gradients(threads, params, x, labels, grads))
+        threads.conv_forward(x, params.conv_w, params.conv_b, z)
+
+losses = set()
+workers = [threading.Thread(target=work) for _ in range(4)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+assert len(losses) == 1, losses
+print("good")
+"""
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_any_number_of_threads_gives_the_same_bits_every_time_also_to_callers_at_once(layer):
+    """Numba's workqueue layer kills a process that is in two parallel kernels at once."""
+    assert run(EVERY_NUMBER + AT_ONCE, layer) == "good\n"
+
+
+def test_the_same_seed_and_number_of_threads_give_the_same_bits():
+    data = load("digits", 200, 50)
+    first, again = (train(data, "threads", batch=48, n_threads=2) for _ in range(2))
+    assert np.array_equal(first.params.flat, again.params.flat)
+    exact = train(data, "reference", batch=48)
+    assert np.allclose(first.params.flat, exact.params.flat, rtol=1e-3, atol=1e-4)
+
+
+def test_a_strategy_on_one_core_refuses_several_threads():
+    with pytest.raises(ValueError, match="n_threads: vector runs on one thread, got 2"):
+        train(load("digits", 20, 10), "vector", n_threads=2)
+
+
+def test_threads_work_on_blocks_also_of_a_batch_smaller_than_their_number():
+    net = Network()
+    params, grads, exact = net.parameters(), net.zeros(), net.zeros()
+    x, labels = np.full((1, 1, 28, 28), 0.5, np.float32), np.array([3])
+    loss = loss_and_gradients(KERNELS["vector"], params, x, labels, exact)
+    assert loss_and_gradients(KERNELS["threads"], params, x, labels, grads) == pytest.approx(loss)
+    assert np.allclose(grads.flat, exact.flat, rtol=1e-5)

@@ -1,0 +1,240 @@
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cnnlab import training
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import forward, loss_and_gradients
+from cnnlab.network import LENET5, Network, report_network
+from cnnlab.runtime import thread_pool
+from cnnlab.training import loop, method
+
+DIGITS = load("digits", 330, 100)
+READ_ONLY = load("digits", 330, 100)
+for array in (READ_ONLY.train_images, READ_ONLY.train_labels, READ_ONLY.test_images):
+    array.flags.writeable = False
+
+
+def test_all_is_compiled_before_the_clock_starts(monkeypatch):
+    log = []
+
+    def gradients(replica, chosen):
+        log.append((len(chosen), replica.images.dtype, replica.images.flags.writeable))
+        return 1.0
+
+    def clock():
+        log.append("clock")
+        return float(len(log))
+
+    monkeypatch.setattr(training.Replica, "gradients", gradients)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=clock))
+    for batch, sizes in ((64, [64] * 5 + [10]), (330, [330]), (33, [33] * 10)):
+        log.clear()
+        run = training.train(READ_ONLY, "loops", batch=batch)
+        begin, end = (i for i, entry in enumerate(log) if entry == "clock")
+        steps = log[begin + 1 : end]
+        assert [entry[0] for entry in steps] == sizes
+        assert set(steps) == set(log[:begin]) and end == len(log) - 1
+        assert run.history[0]["seconds"] == end - begin
+
+
+def test_training_lowers_the_loss_and_tells_its_history():
+    run = training.train(DIGITS, "vector", epochs=8, batch=8, rate=0.4)
+    assert [row["epoch"] for row in run.history] == list(range(1, 9))
+    assert run.history[-1]["loss"] < 0.5 * run.history[0]["loss"]
+    assert run.history[-1]["test_accuracy"] > 0.5
+    for row in run.history:
+        assert row["images_per_second"] == pytest.approx(330 / row["seconds"])
+    right = training.accuracy("vector", run.params, DIGITS.test_images, DIGITS.test_labels)
+    assert right == run.history[-1]["test_accuracy"]
+
+
+def test_every_strategy_learns_the_same_and_the_same_again():
+    runs = {
+        name: training.train(DIGITS, name, epochs=2, batch=32, seed=5).params.flat
+        for name in KERNELS
+    }
+    for name, params in runs.items():
+        again = training.train(DIGITS, name, epochs=2, batch=32, seed=5).params.flat
+        assert again.tobytes() == params.tobytes()
+        np.testing.assert_allclose(params, runs["reference"], atol=2e-5, err_msg=name)
+    assert abs(runs["loops"] - Network().parameters(5).flat).max() > 0.1
+
+
+def test_a_network_of_ones_own_can_be_trained():
+    net = report_network(filters=2, kernel=3, pool=6, classes=12)
+    run = training.train(DIGITS, "loops", network=net)
+    assert run.params.network is net and run.params.dense_w.shape == (12, 2 * 4 * 4)
+    with pytest.raises(ValueError, match=r"x should have shape .*20, 28"):
+        training.train(DIGITS, "loops", network=report_network(height=20))
+
+
+def test_a_prediction_is_the_most_likely_class_of_each_image():
+    params = Network().parameters(2)
+    images, labels = DIGITS.test_images, DIGITS.test_labels
+    likely = forward(KERNELS["loops"], params, images)["sigmoid3"].argmax(1)
+    for batch in (1000, 100, 7):
+        found = training.predict("loops", params, images, batch)
+        assert found.dtype == np.int64 and (found == likely).all()
+    right = sum(int(a == b) for a, b in zip(likely, labels, strict=True)) / 100
+    assert training.accuracy(KERNELS["loops"], params, images, labels) == pytest.approx(right)
+    assert training.accuracy("loops", params, images, likely) == 1
+    with pytest.raises(ValueError, match=r"x should have shape .*N > 0"):
+        training.predict("loops", params, images[:0])
+
+
+def noting_orders(monkeypatch):
+    """The orders that steps are asked for, without the steps."""
+    orders = []
+    monkeypatch.setattr(training.Method, "steps", lambda m, replica, o: orders.append(o) or 1.0)
+    return orders
+
+
+def test_seed_and_epoch_change_the_order(monkeypatch):
+    orders = noting_orders(monkeypatch)
+    monkeypatch.setattr(loop, "warm_up", lambda *arguments: None)
+    training.train(DIGITS, "vector", epochs=2, batch=100, seed=1)
+    training.train(DIGITS, "vector", epochs=1, batch=100, seed=2)
+    assert len({tuple(order) for order in orders}) == 3
+    assert {tuple(sorted(order)) for order in orders} == {tuple(range(330))}
+
+
+@pytest.mark.parametrize("name, several", [("vector", 100), ("loops", 10)])
+def test_an_epoch_of_many_batches_goes_through_all_images(name, several, monkeypatch):
+    orders = noting_orders(monkeypatch)
+    monkeypatch.setattr(method, "IN_A_ROW", 105)
+    training.train(DIGITS, name, batch=10)
+    epoch = orders[1:]  # after the warm-up
+    assert [len(part) for part in epoch] == [several] * (330 // several) + [30] * (several == 100)
+    assert sorted(np.concatenate(epoch)) == list(range(330))
+
+
+def replica(name, batch=8, rate=0.5, seed=0, network=None):
+    strategy, network = KERNELS[name], network or Network()
+    params = network.parameters(seed, strategy.dtype)
+    data = DIGITS.train_images, DIGITS.train_labels
+    return training.Replica(strategy, params, *data, batch, training.Sgd(rate))
+
+
+def test_a_step_goes_against_the_mean_gradient():
+    one, grads = replica("loops"), Network().zeros()
+    before = one.params.flat.copy()
+    chosen = np.arange(8)
+    loss = training.Method().step(one, chosen)
+    x, labels = DIGITS.train_images[:8], DIGITS.train_labels[:8]
+    assert loss == loss_and_gradients(one.strategy, Network().parameters(), x, labels, grads)
+    np.testing.assert_allclose(one.params.flat, before - 0.5 * grads.flat / 8, atol=1e-7)
+
+
+def test_a_step_on_no_image_is_none():
+    one = replica("vector")
+    before = one.params.flat.copy()
+    one.grads.flat[:] = np.nan
+    assert one.gradients(np.arange(0)) == 0 and not one.grads.flat.any()
+    assert (one.params.flat == before).all()
+
+
+@pytest.mark.parametrize("name", ["vector", "threads"])
+@pytest.mark.parametrize("batch", [1, 5, 16, 40, 64])
+def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
+    order = np.random.default_rng(0).permutation(330)[: 2 * batch + 3]
+    with thread_pool.threads(thread_pool.size() if name == "threads" else 1):
+        fused, stepwise, alone = replica(name, batch), replica(name, batch), training.Method()
+        loss, total = fused.loop()(order), 0.0
+        for chosen in stepwise.batches(order):
+            total += alone.step(stepwise, chosen)
+    assert (fused.params.flat == stepwise.params.flat).all()
+    assert loss == pytest.approx(total, rel=1e-12)
+    assert (fused.grads.flat == stepwise.grads.flat).all()  # both hold the last step
+
+
+def test_only_networks_of_a_fused_form_have_compiled_loops():
+    assert replica("vector").loop() and replica("vector", network=report_network(filters=2)).loop()
+    assert replica("vector", network=LENET5).loop() is None
+    assert replica("loops").loop() is None
+
+
+def test_steps_on_images_that_are_not_there_are_refused():
+    one = replica("vector", 2)
+    before = one.params.flat.copy()
+    for steps in (one.loop(), lambda order: list(one.batches(order))):
+        for wrong in (np.array([0, 330]), np.array([-1, 5])):
+            with pytest.raises(ValueError, match=r"order should number images 0\.\.329, got"):
+                steps(wrong)
+        with pytest.raises(TypeError, match="order should have dtype int64"):
+            steps(np.arange(4, dtype=np.int32))
+    assert (one.params.flat == before).all()
+
+
+def test_a_replica_of_what_does_not_go_together_is_refused():
+    strategy, sgd, net = KERNELS["vector"], training.Sgd(0.1), Network()
+    images, labels = DIGITS.train_images, DIGITS.train_labels
+    for data, message in (
+        ((images, labels[:5]), "labels: expected 330, one an image, got 5"),
+        ((images, labels + 1), "labels should lie in 0..9, got 10"),
+        ((images[:, :, :20], labels), r"x should have shape .* got \(1, 1, 20"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            training.Replica(strategy, net.parameters(), *data, 16, sgd)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_data_stay_as_they_are(name):
+    data = [a.copy() for a in vars(DIGITS).values() if isinstance(a, np.ndarray)]
+    training.train(READ_ONLY, name, batch=100)
+    now = [a for a in vars(DIGITS).values() if isinstance(a, np.ndarray)]
+    assert len(now) == 4 and all((a == b).all() for a, b in zip(now, data, strict=True))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "stream, progress, shown",
+    [
+        (Terminal, None, True),
+        (io.StringIO, None, False),
+        (Terminal, False, False),
+        (io.StringIO, True, True),
+    ],
+)
+def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
+    monkeypatch, capsys, stream, progress, shown
+):
+    monkeypatch.setattr(sys, "stderr", stream())
+    training.train(DIGITS, "loops", batch=30, progress=progress)
+    said = sys.stderr.getvalue()
+    if shown:
+        assert "epoch 1" in said and "loss=" in said and "image/s" in said and "330/330" in said
+    else:
+        assert said == ""
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"kernels": "fast"}, "kernels should be one of reference, loops, vector.*got 'fast'"),
+        ({"epochs": 0}, "epochs: expected a whole number of at least 1, got 0"),
+        ({"batch": 2.5}, "batch: expected a whole number of at least 1, got 2.5"),
+        ({"batch": 331}, "batch: expected at most the 330 images, got 331"),
+        ({"rate": 0}, "rate: expected a positive number, got 0"),
+        ({"rate": float("nan")}, "rate: expected a positive number, got nan"),
+        ({"rate": float("inf")}, "rate: expected a positive number, got inf"),
+        ({"rate": "0.1"}, "rate: expected a positive number, got '0.1'"),
+        ({"epochs": "2"}, "epochs: expected a whole number of at least 1, got '2'"),
+        ({"batch": -1}, "batch: expected a whole number of at least 1, got -1"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
+        ({"seed": 0.5}, "seed: expected a whole number of at least 0, got 0.5"),
+        ({"kernels": None}, "kernels should be one of reference, loops, vector.*got None"),
+    ],
+)
+def test_an_impossible_plan_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        training.train(DIGITS, **{"kernels": "loops"} | wrong)
