@@ -26,6 +26,7 @@ class Layer:
     """
 
     operation: ClassVar[str]
+    elementwise: ClassVar[bool] = False
 
     def __post_init__(self):
         for name, size in vars(self).items():
@@ -138,14 +139,14 @@ class Dense(Layer):
 class Sigmoid(Layer):
     """1 / (1 + exp(-z)), element by element."""
 
-    operation = "sigmoid"
+    operation, elementwise = "sigmoid", True
 
 
 @dataclass(frozen=True)
 class ReLU(Layer):
     """max(z, 0), element by element."""
 
-    operation = "relu"
+    operation, elementwise = "relu", True
 
 
 def maps(layer: Layer, shape: Shape, window: int) -> Shape:
@@ -173,8 +174,9 @@ REPORT = Conv(6, 5), Sigmoid(), Pool(4), Sigmoid(), Dense(10), Sigmoid()
 class Network:
     """Layers, one after the other, for images (C,H,W).
 
-    `network["conv"]` is the Place of a layer; where several have one operation they are numbered:
-    "conv1", "conv2". Raises ValueError unless each layer takes what the one before it gives, and
+    `network["conv"]` is the Place of a layer; where several have one operation they are numbered,
+    and an elementwise layer is named after the one below it: "conv1", "conv1_relu", "conv2". Raises
+    ValueError unless each layer takes what the one before it gives, and
     the last two are Dense and Sigmoid: the loss is the cross-entropy of sigmoids.
     """
 
@@ -196,14 +198,17 @@ class Network:
     @functools.cached_property
     def places(self) -> tuple[Place, ...]:
         """The layers with their names and shapes, in their order."""
-        found, shape, seen = [], self.image_shape, Counter()
+        found, shape, below, seen = [], self.image_shape, "", Counter()
         all_of = Counter(layer.operation for layer in self.layers)
         for layer in self.layers:
-            seen[layer.operation] += 1
-            several = all_of[layer.operation] > 1
-            name = f"{layer.operation}{seen[layer.operation]}" if several else layer.operation
+            kind = layer.operation
+            seen[kind] += 1
+            if layer.elementwise:
+                name = f"{below}_{kind}".lstrip("_")
+            else:
+                name = kind if all_of[kind] == 1 else f"{kind}{seen[kind]}"
             found.append(Place(name, layer, shape, layer.output_shape(shape)))
-            shape = found[-1].shape
+            shape, below = found[-1].shape, name
         return tuple(found)
 
     def __getitem__(self, name: str) -> Place:
