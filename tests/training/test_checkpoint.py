@@ -1,12 +1,10 @@
-import sys
 
 import numpy as np
 import pytest
 
 from cnnlab.data import load
 from cnnlab.network import Network, report_network
-from cnnlab.runtime.registry import Entry
-from cnnlab.training import OPTIMIZERS, Sgd, checkpoint, train
+from cnnlab.training import checkpoint, train
 
 DIGITS = load("digits", 100, 50)
 
@@ -20,36 +18,6 @@ def test_a_resumed_training_ends_with_the_bits_of_an_unbroken_one(tmp_path):
     losses = [[row["loss"] for row in run.history] for run in (resumed, unbroken)]
     assert losses[0] == losses[1] and [row["epoch"] for row in resumed.history] == [1, 2, 3, 4]
     assert np.array_equal(checkpoint.load(file)[0].flat, unbroken.params.flat)
-
-
-class Counting(Sgd):
-    """An optimiser with a state: step k goes k times as far."""
-
-    loop = None
-
-    def __init__(self, rate):
-        super().__init__(rate)
-        self.state["steps"] = np.zeros(1)
-
-    def update(self, params, grads, n_images):
-        self.state["steps"][0] += 1
-        grads.flat *= self.rate * self.state["steps"][0] / n_images
-        params.flat -= grads.flat
-
-
-def test_the_state_of_an_optimizer_is_kept_too(tmp_path, monkeypatch):
-    entry = Entry("counting", "for this test", f"{__name__}:Counting")
-    monkeypatch.setitem(OPTIMIZERS, "counting", entry)
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[Counting.__module__])
-    how, file = {"seed": 3, "rate": 1e-3, "optimizer": "counting"}, tmp_path / "training.npz"
-    train(DIGITS, epochs=2, save=file, **how)
-    resumed, unbroken = train(DIGITS, epochs=3, resume=file, **how), train(DIGITS, epochs=3, **how)
-    assert np.array_equal(resumed.params.flat, unbroken.params.flat)
-    assert checkpoint.load(file)[1]["steps"] == 14
-    with pytest.raises(ValueError, match="was trained with optimizer counting, not sgd"):
-        train(DIGITS, epochs=3, resume=file, seed=3, rate=1e-3)
-    with pytest.raises(ValueError, match="optimizer: expected one of sgd, counting, got 'adam'"):
-        train(DIGITS, optimizer="adam")
 
 
 def test_a_failed_write_leaves_the_old_file_whole_and_nothing_else(tmp_path, monkeypatch):

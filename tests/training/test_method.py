@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network
+from cnnlab.training import Method, Replica, Sgd, method, train
+
+DIGITS = load("digits", 330, 100)
+
+
+class Averaging(Method):
+    """A way to train that no part of `training` knows: two copies, averaged after each epoch.
+
+    It owns its whole program for an epoch, as a parameter server does.
+    """
+
+    def epoch(self, replica, order, tell):
+        of, copies, total = replica, [], 0.0
+        for half in np.array_split(order, 2):
+            held = of.params.copy(), of.images, of.labels, of.batch, of.optimizer
+            copies.append(Replica(of.strategy, *held))
+            loss = super().epoch(copies[-1], half, tell)
+            total += loss
+        of.params.flat[:] = (copies[0].params.flat + copies[1].params.flat) / 2
+        return total
+
+
+def test_a_new_way_to_train_is_a_class_of_its_own():
+    plain, averaged = (train(DIGITS, epochs=3, method=how) for how in (None, Averaging()))
+    assert averaged.history[-1]["loss"] < averaged.history[0]["loss"]
+    assert abs(averaged.params.flat - plain.params.flat).max() > 1e-3
+
+
+def test_an_epoch_tells_of_every_image_and_returns_their_loss(monkeypatch):
+    monkeypatch.setattr(method, "IN_A_ROW", 100)
+    told, params = [], Network().parameters()
+    data = DIGITS.train_images, DIGITS.train_labels
+    replica = Replica(KERNELS["vector"], params, *data, 10, Sgd(0.1))
+    loss = Method().epoch(replica, np.arange(330), lambda *news: told.append(news))
+    assert [n for _, n in told] == [100, 100, 100, 30]
+    assert loss == pytest.approx(sum(part for part, _ in told)) and loss > 0
+
+
+def test_alone_is_a_world_of_one():
+    alone = Method()
+    assert (alone.rank, alone.size, alone.total(3)) == (0, 1, 3)
+    assert (alone.share(np.arange(5)) == np.arange(5)).all() and alone.barrier() is None
+
+
+@pytest.mark.parametrize("name, several", [("vector", 96), ("loops", 8)])
+def test_only_compiled_loops_take_many_batches_in_a_call(name, several, monkeypatch):
+    monkeypatch.setattr(method, "IN_A_ROW", 100)
+    strategy, data = KERNELS[name], (DIGITS.train_images, DIGITS.train_labels)
+    replica = Replica(strategy, Network().parameters(), *data, 8, Sgd(0.1))
+    assert Method().images_in_a_row(replica) == several

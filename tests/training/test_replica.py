@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.network import LENET5, Network, report_network
+from cnnlab.runtime import thread_pool
+from cnnlab.training import Method, Replica, Sgd
+
+DIGITS = load("digits", 330, 100)
+
+
+def replica(name, batch=8, rate=0.5, seed=0, network=None):
+    strategy, network = KERNELS[name], network or Network()
+    params = network.parameters(seed, strategy.dtype)
+    data = DIGITS.train_images, DIGITS.train_labels
+    return Replica(strategy, params, *data, batch, Sgd(rate))
+
+
+def test_a_step_goes_against_the_mean_gradient():
+    one, grads = replica("loops"), Network().zeros()
+    before = one.params.flat.copy()
+    chosen = np.arange(8)
+    loss = Method().step(one, chosen)
+    x, labels = DIGITS.train_images[:8], DIGITS.train_labels[:8]
+    assert loss == loss_and_gradients(one.strategy, Network().parameters(), x, labels, grads)
+    np.testing.assert_allclose(one.params.flat, before - 0.5 * grads.flat / 8, atol=1e-7)
+
+
+def test_a_step_on_no_image_is_none():
+    one = replica("vector")
+    before = one.params.flat.copy()
+    one.grads.flat[:] = np.nan
+    assert one.gradients(np.arange(0)) == 0 and not one.grads.flat.any()
+    assert (one.params.flat == before).all()
+
+
+@pytest.mark.parametrize("name", ["vector", "threads"])
+@pytest.mark.parametrize("batch", [1, 5, 16, 40, 64])
+def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
+    order = np.random.default_rng(0).permutation(330)[: 2 * batch + 3]
+    with thread_pool.threads(thread_pool.size() if name == "threads" else 1):
+        fused, stepwise, alone = replica(name, batch), replica(name, batch), Method()
+        loss, total = fused.loop()(order), 0.0
+        for chosen in stepwise.batches(order):
+            total += alone.step(stepwise, chosen)
+    assert (fused.params.flat == stepwise.params.flat).all()
+    assert loss == pytest.approx(total, rel=1e-12)
+    assert (fused.grads.flat == stepwise.grads.flat).all()  # both hold the last step
+
+
+def test_only_networks_of_a_fused_form_have_compiled_loops():
+    assert replica("vector").loop() and replica("vector", network=report_network(filters=2)).loop()
+    assert replica("vector", network=LENET5).loop() is None
+    assert replica("loops").loop() is None
+
+
+def test_steps_on_images_that_are_not_there_are_refused():
+    one = replica("vector", 2)
+    before = one.params.flat.copy()
+    for steps in (one.loop(), lambda order: list(one.batches(order))):
+        for wrong in (np.array([0, 330]), np.array([-1, 5])):
+            with pytest.raises(ValueError, match=r"order should number images 0\.\.329, got"):
+                steps(wrong)
+        with pytest.raises(TypeError, match="order should have dtype int64"):
+            steps(np.arange(4, dtype=np.int32))
+    assert (one.params.flat == before).all()
+
+
+def test_a_replica_of_what_does_not_go_together_is_refused():
+    strategy, sgd, net = KERNELS["vector"], Sgd(0.1), Network()
+    images, labels = DIGITS.train_images, DIGITS.train_labels
+    for data, message in (
+        ((images, labels[:5]), "labels: expected 330, one an image, got 5"),
+        ((images, labels + 1), "labels should lie in 0..9, got 10"),
+        ((images[:, :, :20], labels), r"x should have shape .* got \(1, 1, 20"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Replica(strategy, net.parameters(), *data, 16, sgd)
