@@ -25,14 +25,13 @@ class DataParallel(Method):
         super().__init__(comm)
         self.window = window
 
-    def share(self, numbers: np.ndarray) -> np.ndarray:
-        """This rank's block; empty where there are more ranks than numbers."""
-        first, last = block(self.rank, self.size, len(numbers))
-        return numbers[first:last]
+    def share(self, n: int) -> slice:
+        """This rank's block of n images; empty where there are more ranks than images."""
+        return slice(*block(self.rank, self.size, n))
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
-        loss = replica.gradients(self.share(chosen))
+        loss = replica.gradients(chosen[self.share(len(chosen))])
         mine = replica.grads.flat.copy()
         self.comm.Allreduce(mine, replica.grads.flat)
         replica.update(len(chosen))
@@ -88,7 +87,7 @@ class Overlapping(DataParallel):
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
-        mine, grads, loss = self.share(chosen), replica.grads.flat, 0.0
+        mine, grads, loss = chosen[self.share(len(chosen))], replica.grads.flat, 0.0
         halves = mine[: len(mine) // 2], mine[len(mine) // 2 :]
         sent, totals = np.empty(
             (2, 2, grads.size), grads.dtype

@@ -45,7 +45,7 @@ def test_an_epoch_tells_of_every_image_and_returns_their_loss(monkeypatch):
 def test_alone_is_a_world_of_one():
     alone = Method()
     assert (alone.rank, alone.size, alone.total(3)) == (0, 1, 3)
-    assert (alone.share(np.arange(5)) == np.arange(5)).all() and alone.barrier() is None
+    assert alone.share(5) == slice(0, 5) and alone.barrier() is None
 
 
 @pytest.mark.parametrize("name, several", [("vector", 96), ("loops", 8)])
