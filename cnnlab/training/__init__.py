@@ -1,12 +1,12 @@
 """Training: the loop, what a rank trains with, ways to train, optimisers and checkpoints."""
 
 from cnnlab.training.evaluate import accuracy, predict
-from cnnlab.training.loop import BATCH, RATE, Training, train
+from cnnlab.training.loop import BATCH, RATE, Diverged, Training, train
 from cnnlab.training.method import Method
 from cnnlab.training.optimizers import OPTIMIZERS, Sgd
 from cnnlab.training.replica import Replica
 
 __all__ = [
-    "BATCH", "OPTIMIZERS", "RATE", "Method", "Replica", "Sgd", "Training", "accuracy", "predict",
-    "train",
+    "BATCH", "OPTIMIZERS", "RATE", "Diverged", "Method", "Replica", "Sgd", "Training", "accuracy",
+    "predict", "train",
 ]  # fmt: skip

@@ -1,62 +1,126 @@
-"""Checkpoints: a training as one file, written whole or not at all."""
+"""Checkpoints: a training as one file, written whole or not at all, and read with care."""
 
 import json
+import math
 import zipfile
+from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from cnnlab.network import Network, Parameters
 from cnnlab.runtime.files import replacing
 
+ROW = {"epoch", "loss", "test_accuracy", "seconds", "images_per_second"}  # of the history
+STATE = "optimizer "  # begins the names of the optimiser's arrays
+UNREADABLE = (
+    *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError, RuntimeError),
+    zipfile.BadZipFile,
+)
 
-def save(
-    path: str | Path, params: Parameters, state: dict, history: list[dict], plan: dict
-) -> None:
-    """Write parameters, the arrays of the optimiser, a row of history for each epoch, and the plan.
 
-    The file is replaced only once the new one is complete. Raises OSError where it cannot be.
+class Checkpoint(NamedTuple):
+    """A training after some epochs, with the arrays of the optimiser and a row for each epoch."""
+
+    params: Parameters
+    state: dict[str, np.ndarray]
+    history: list[dict]
+    plan: dict
+
+
+def save(path: str | Path, done: Checkpoint) -> None:
+    """Write a checkpoint; the file is replaced only once the new one is complete.
+
+    Raises OSError where it cannot be.
     """
-    about = {"network": params.network.description(), "history": history, "plan": plan}
-    arrays = {f"optimizer {name}": array for name, array in state.items()}
+    network = done.params.network.description()
+    about = {"network": network, "history": done.history, "plan": done.plan}
+    arrays = {STATE + name: array for name, array in done.state.items()}
     with replacing(path) as file:
-        np.savez(file, flat=params.flat, about=np.array(json.dumps(about)), **arrays)
+        np.savez(file, flat=done.params.flat, about=np.array(json.dumps(about)), **arrays)
 
 
-def load(path: str | Path) -> tuple[Parameters, dict, list[dict], dict]:
-    """Parameters, arrays of the optimiser, history and plan from `save`; ValueError if it is none."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-        about = json.loads(str(arrays.pop("about")))
-        flat = arrays.pop("flat")
-        params = Parameters(Network.from_description(about["network"]), flat.dtype)
-        params.flat[:] = flat
-        state = {name.removeprefix("optimizer "): array for name, array in arrays.items()}
-        return params, state, about["history"], about["plan"]
-    except FileNotFoundError:
-        raise ValueError(f"resume: there is no file {path}") from None
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"resume: {path} should be a checkpoint of a training, but cannot be read: {error}"
-        ) from None
+def load(path: str | Path) -> Checkpoint:
+    """The checkpoint that `save` wrote; ValueError that says what is wrong with any other file.
 
-
-def resume(
-    path: str | Path, params: Parameters, state: dict, plan: dict, epochs: int
-) -> list[dict]:
-    """Bring parameters and optimiser to where a checkpoint left them; return its history.
-
-    Raises ValueError if it is of another training, or has done more than `epochs`.
+    All arrays hold finite numbers, and no more memory is taken than the file is long.
     """
-    saved, arrays, history, its_plan = load(path)
-    different = {k: (v, its_plan.get(k)) for k, v in plan.items() if v != its_plan.get(k)}
-    if saved.network != params.network:
-        different["network"] = params.network, saved.network
-    for name, (here, there) in different.items():
-        raise ValueError(f"resume: {path} was trained with {name} {there}, not {here}")
-    if len(history) > epochs:
-        raise ValueError(f"resume: {path} has done {len(history)} epochs, more than {epochs}")
-    params.flat[:] = saved.flat
-    state.update(arrays)
-    return history
+    try:
+        with zipfile.ZipFile(path) as file:
+            about = json.loads(str(array(file, "about", "U", ())))
+            history, plan = check_history(about["history"]), dict(about["plan"])
+            network = Network.from_description(about["network"])
+            n = sum(map(prod, network.parameter_shapes.values()))
+            params = Parameters(network, flat=array(file, "flat", "f", (n,)))
+            names = [name.removesuffix(".npy") for name in file.namelist()]
+            state = {
+                name.removeprefix(STATE): array(file, name, "f")
+                for name in names
+                if name.startswith(STATE)
+            }
+    except FileNotFoundError:
+        raise ValueError(f"resume: expected a file, there is no {path}") from None
+    except UNREADABLE as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"resume: expected a checkpoint of a training, got {path}: {what}"
+        ) from None
+    return Checkpoint(params, state, history, plan)
+
+
+def array(file: zipfile.ZipFile, name: str, kind: str, shape: tuple | None = None) -> np.ndarray:
+    """An array of that kind and shape (None: any), compared with the file before it is read."""
+    with file.open(f"{name}.npy") as member:
+        version = np.lib.format.read_magic(member)
+        read = {(1, 0): np.lib.format.read_array_header_1_0}
+        its_shape, _, dtype = read.get(version, np.lib.format.read_array_header_2_0)(member)
+    size = file.getinfo(f"{name}.npy").compress_size
+    if dtype.kind != kind or (shape is not None and its_shape != shape):
+        raise TypeError(f"{name}: expected {kind!r} of shape {shape}, got {dtype} of {its_shape}")
+    if prod(its_shape) * dtype.itemsize > size:
+        raise EOFError(f"{name}: expected {prod(its_shape)} numbers, the file holds {size} bytes")
+    with file.open(f"{name}.npy") as member:
+        found = np.lib.format.read_array(member, allow_pickle=False)
+    if kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"{name}: expected finite numbers, {(~np.isfinite(found)).sum()} are not")
+    return found
+
+
+def check_history(history) -> list[dict]:
+    """The history, if it has a row of finite numbers for each epoch; else TypeError."""
+    for epoch, row in enumerate(history, 1):
+        if not (ROW <= row.keys() and row["epoch"] == epoch):
+            raise TypeError(
+                f"history: expected {', '.join(sorted(ROW))} of epoch {epoch}, got {row}"
+            )
+        if not all(math.isfinite(row[name]) for name in ROW):
+            raise TypeError(f"history: expected finite numbers in epoch {epoch}, got {row}")
+    return list(history)
+
+
+def resume(path: str | Path, here: Checkpoint, epochs: int) -> list[dict]:
+    """Bring parameters and optimiser of a training to where a checkpoint left them; its history.
+
+    Nothing is changed unless network, plan, dtypes and shapes are those of `here`, and no more than
+    `epochs` are done; else ValueError.
+    """
+    there = load(path)
+    different = {k: (v, there.plan.get(k)) for k, v in here.plan.items() if v != there.plan.get(k)}
+    if there.params.network != here.params.network:
+        different["network"] = here.params.network, there.params.network
+    elif there.params.flat.dtype != here.params.flat.dtype:
+        different["dtype"] = here.params.flat.dtype, there.params.flat.dtype
+    shapes = [{name: a.shape for name, a in of.state.items()} for of in (here, there)]
+    if shapes[0] != shapes[1]:
+        different["an optimizer of"] = shapes
+    for name, (ours, its) in different.items():
+        raise ValueError(f"resume: expected {name} {ours}, {path} was trained with {its}")
+    if len(there.history) > epochs:
+        raise ValueError(
+            f"resume: expected at most {epochs} epochs, {path} has done {len(there.history)}"
+        )
+    here.params.flat[:] = there.params.flat
+    for name, state in there.state.items():
+        here.state[name][...] = state
+    return there.history

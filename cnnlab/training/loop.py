@@ -1,6 +1,7 @@
 """Training: epochs of mini-batch gradient descent, the same for every strategy and every method."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cnnlab.kernels import Strategy, find
 from cnnlab.network import Network, Parameters
 from cnnlab.runtime import registry, thread_pool
 from cnnlab.runtime.arguments import at_least, positive
+from cnnlab.runtime.files import check_place
 from cnnlab.training import checkpoint
 from cnnlab.training.evaluate import predict
 from cnnlab.training.method import Method
@@ -22,16 +24,24 @@ from cnnlab.training.replica import Replica
 BATCH, RATE = 16, 0.4
 
 
+class Diverged(ValueError):
+    """Loss or parameters are no longer finite: the steps were too long."""
+
+    status = 3  # of the command line
+
+
 @dataclass
 class Training:
     """What a training leaves: the parameters and, for each epoch, one row of history.
 
     A row holds `epoch`, `loss` (mean per image, while training), `test_accuracy`, `seconds` and
     `images_per_second`; time counts the training steps alone, compiled before the clock starts.
+    `unsaved` says which checkpoints could not be written, and why.
     """
 
     params: Parameters
     history: list[dict] = field(default_factory=list)
+    unsaved: list[str] = field(default_factory=list)
 
 
 def train(
@@ -49,6 +59,7 @@ def train(
     save: str | Path | None = None,
     resume: str | Path | None = None,
     progress: bool | None = None,
+    tell: Callable[[dict], None] = lambda row: None,
 ) -> Training:
     """Train on a `cnnlab.data.Dataset` with one of KERNELS.
 
@@ -58,30 +69,44 @@ def train(
     seed and number of threads give the same bits. `method` says how ranks train together, see
     `cnnlab.distributed.METHODS` (None: alone); `optimizer` is one of OPTIMIZERS. `save` names a
     file for a checkpoint after every epoch (rank 0 writes it), `resume` one to go on from, up to
-    `epochs`: the parameters are those of an unbroken training. Raises ValueError for impossible
-    arguments, or a checkpoint of another training.
+    `epochs`: the parameters are those of an unbroken training. `tell` is called with each row of
+    the history as its epoch ends. Raises ValueError for impossible arguments, ranks that disagree
+    or a checkpoint of another training, and Diverged once a number is not finite; the last
+    checkpoint stays.
     """
     strategy, network, method = find(kernels), network or Network(), method or Method()
     check_plan(data, strategy, epochs, batch, rate, seed, n_threads)
+    if save is not None:
+        check_place("save", save)
     plan = {"data": data.name, "images": len(data.train_images), "batch": batch}
     plan |= {"rate": float(rate), "seed": seed, "optimizer": optimizer}
-    training = Training(network.parameters(seed, strategy.dtype))
     steps = registry.find("optimizer", optimizer, OPTIMIZERS)(float(rate))
+    training = Training(network.parameters(seed, strategy.dtype))
+    done = checkpoint.Checkpoint(training.params, steps.state, training.history, plan)
     if resume is not None:
-        training.history = checkpoint.resume(resume, training.params, steps.state, plan, epochs)
+        training.history += checkpoint.resume(resume, done, epochs)
     images, labels = data.train_images, data.train_labels
     replica = Replica(strategy, training.params, images, labels, batch, steps)
+    same = {"plan": plan, "history": training.history, "parameters": training.params.flat}
+    method.agree({"data": (images, labels)} | same)
     with thread_pool.threads(n_threads if strategy.parallel else 1):
         warm_up(replica, method)
         for epoch in range(len(training.history) + 1, epochs + 1):
             order = np.random.default_rng([seed, epoch]).permutation(len(images))
             with progress_bar(f"epoch {epoch}", len(order), progress) as bar:
                 row = run_epoch(replica, method, order, bar)
+            if not (np.isfinite(row["loss"]) and np.isfinite(training.params.flat).all()):
+                raise Diverged(
+                    f"diverged at epoch {epoch}: expected finite numbers, lower the rate"
+                )
             row["test_accuracy"] = test_accuracy(data, replica, method)
             training.history.append({"epoch": epoch} | row)
+            tell(training.history[-1])
             if save is not None and method.rank == 0:
-                done = training.params, steps.state, training.history, plan
-                checkpoint.save(save, *done)
+                try:
+                    checkpoint.save(save, done)
+                except OSError as error:
+                    training.unsaved.append(f"epoch {epoch} is not in {save}: {error}")
     return training
 
 

@@ -1,5 +1,6 @@
 """A way to train: what ranks share and how they wait. `Method` trains alone; others build on it."""
 
+import hashlib
 from collections.abc import Callable
 
 import numpy as np
@@ -70,3 +71,28 @@ class Method:
 
     def barrier(self) -> None:
         """Wait for all ranks."""
+
+    def agree(self, facts: dict[str, object]) -> None:
+        """Raise ValueError on all ranks unless these facts, by name, are the same on each of them.
+
+        A fact is an array, several of them, or anything whose `repr` tells it.
+        """
+        if self.size == 1:
+            return
+        digests = {name: digest(fact) for name, fact in facts.items()}
+        everybody = self.comm.allgather(digests)
+        for name in digests:
+            others = [rank for rank, its in enumerate(everybody) if its[name] != everybody[0][name]]
+            if others:
+                raise ValueError(
+                    f"ranks: expected the same {name} on all, rank {others[0]} has other"
+                )
+
+
+def digest(fact) -> str:
+    """A short text that differs where facts do; see `Method.agree`."""
+    found = hashlib.sha256()
+    for part in fact if isinstance(fact, tuple) else (fact,):
+        is_array = isinstance(part, np.ndarray)
+        found.update(np.ascontiguousarray(part) if is_array else repr(part).encode())
+    return found.hexdigest()

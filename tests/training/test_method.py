@@ -5,6 +5,7 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.training import Method, Replica, Sgd, method, train
+from cnnlab.training.method import digest
 
 DIGITS = load("digits", 330, 100)
 
@@ -40,6 +41,39 @@ def test_an_epoch_tells_of_every_image_and_returns_their_loss(monkeypatch):
     loss = Method().epoch(replica, np.arange(330), lambda *news: told.append(news))
     assert [n for _, n in told] == [100, 100, 100, 30]
     assert loss == pytest.approx(sum(part for part, _ in told)) and loss > 0
+
+
+class World:
+    """A communicator of two ranks, the other of which has these facts."""
+
+    rank, size = 0, 2
+
+    def __init__(self, facts):
+        self.facts = facts
+
+    def allgather(self, mine):
+        return [mine, {name: digest(fact) for name, fact in self.facts.items()}]
+
+
+FACTS = {"data": (np.arange(6.0), np.arange(3)), "plan": {"seed": 1}, "parameters": np.ones(4)}
+
+
+def test_ranks_that_have_the_same_agree():
+    Method(World(FACTS)).agree(FACTS)
+
+
+@pytest.mark.parametrize(
+    "name, other",
+    [
+        ("data", (np.arange(6.0), np.arange(3)[::-1])),
+        ("data", (np.arange(6.0) + 1e-9, np.arange(3))),
+        ("plan", {"seed": 2}),
+        ("parameters", np.ones(4) - np.eye(4)[0] * 1e-12),
+    ],
+)
+def test_ranks_that_disagree_say_about_what(name, other):
+    with pytest.raises(ValueError, match=f"ranks: expected the same {name} on all, rank 1 has"):
+        Method(World(FACTS | {name: other})).agree(FACTS)
 
 
 def test_alone_is_a_world_of_one():
