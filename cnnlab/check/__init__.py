@@ -1,16 +1,9 @@
-"""Checking answers: kernels, numbers, threads, collectives, CUDA C."""
+"""Checks of answers: kernels, numbers, threads, collectives, CUDA C."""
 
-from cnnlab.check.kernel import (
-    Verdict,
-    differences,
-    exercise,
-    kernel,
-    prove,
-    threaded,
-    try_case,
-    value,
-    vectorized,
-)  # fmt: skip
+from cnnlab.check.machine_code import vectorized
+from cnnlab.check.operation import exercise, kernel, prove, try_case
+from cnnlab.check.threads import threaded
+from cnnlab.check.verdict import Verdict, differences, value
 
 __all__ = [
     "Verdict", "differences", "exercise", "kernel", "prove", "threaded", "try_case", "value",

@@ -1,4 +1,4 @@
-"""Who reads and writes what: run a kernel on arrays that remember what was done to them."""
+"""The accesses of a kernel: run it as plain Python on arrays that log every read and write."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,14 +10,18 @@ READ, WRITE = "read", "write"
 
 
 class Watched:
-    """An array that remembers every element that is read or written, in `log` as (step, …).
+    """An array that logs each element read or written, as (name, READ or WRITE, position).
 
-    Works for kernels run as plain Python, `kernel.py_func`. Views share the log of their array.
+    For kernels run as plain Python, `kernel.py_func`. A view shares the log of its array.
     """
 
-    def __init__(self, name: str, array: np.ndarray, log: list, places: np.ndarray | None = None):
+    def __init__(
+        self, name: str, array: np.ndarray, log: list, positions: np.ndarray | None = None
+    ):
         self.name, self.array, self.log = name, array, log
-        self.places = np.arange(array.size).reshape(array.shape) if places is None else places
+        self.positions = positions
+        if positions is None:
+            self.positions = np.arange(array.size).reshape(array.shape)
 
     shape = property(lambda self: self.array.shape)
     size = property(lambda self: self.array.size)
@@ -28,22 +32,22 @@ class Watched:
         return len(self.array)
 
     def __getitem__(self, index):
-        value, places = self.array[index], self.places[index]
+        value, positions = self.array[index], self.positions[index]
         if isinstance(value, np.ndarray):
-            return Watched(self.name, value, self.log, places)
-        self.log.append((self.name, READ, int(places)))
+            return Watched(self.name, value, self.log, positions)
+        self.log.append((self.name, READ, int(positions)))
         return value
 
     def __setitem__(self, index, value):
-        for place in np.ravel(self.places[index]):
-            self.log.append((self.name, WRITE, int(place)))
+        for position in np.ravel(self.positions[index]):
+            self.log.append((self.name, WRITE, int(position)))
         self.array[index] = value
 
 
 def accesses(kernel, **arrays: np.ndarray) -> list[tuple[str, str, int]]:
-    """Run a Numba kernel as plain Python; return each access as (array, read or write, place).
+    """Run a Numba kernel as plain Python; return each access as (array, READ or WRITE, position).
 
-    The place is the position in memory, counted in elements; the order is that of one thread.
+    The position in memory is counted in elements; the order is that of one thread.
     """
     log: list[tuple[str, str, int]] = []
     function = getattr(kernel, "py_func", kernel)
@@ -52,7 +56,7 @@ def accesses(kernel, **arrays: np.ndarray) -> list[tuple[str, str, int]]:
 
 
 def trips(log) -> dict[tuple[str, str], int]:
-    """How many accesses of each kind each array had: (array, read or write) → number."""
+    """The number of accesses by array and kind: (array, READ or WRITE) → number."""
     counts: dict[tuple[str, str], int] = {}
     for name, kind, _ in log:
         counts[name, kind] = counts.get((name, kind), 0) + 1
@@ -63,7 +67,7 @@ def trips(log) -> dict[tuple[str, str], int]:
 
 
 class Tasks(list):
-    """A log that also notes the task: the number of the parallel loop, and the iteration in it."""
+    """A log that adds the task to each entry: the number of the `prange`, and the iteration."""
 
     task: tuple[int, int] | None = None
     loops = 0
@@ -72,7 +76,7 @@ class Tasks(list):
         super().append((*entry, self.task))
 
     def prange(self, *bounds) -> Iterator[int]:
-        """What stands for `numba.prange`; a loop within a task is an ordinary one."""
+        """The stand-in for `numba.prange`; one nested in another is an ordinary range."""
         if self.task is not None:
             yield from range(*bounds)
             return
@@ -84,16 +88,16 @@ class Tasks(list):
 
 
 def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
-    """Run a parallel Numba kernel as plain Python; tell of two tasks that race, or return None.
+    """Run a parallel Numba kernel as plain Python; describe two iterations that race, or None.
 
-    Two iterations of a `prange` race if both touch an element of an argument, and one writes it:
-    however rarely it goes wrong, nothing keeps them apart. Works by what the loops do, not by
-    timing. Options go to the kernel. Raises TypeError, AttributeError or Numba's NumbaError for one
-    that does not run as plain Python, on elements and slices, or that asks for its thread.
+    Two iterations of a `prange` race if both access an element of an argument and one writes it,
+    however rarely the result is wrong. No clock is involved. `options` go to the kernel. Raises
+    TypeError, AttributeError or Numba's NumbaError for a kernel that plain Python cannot run on
+    elements and slices, or that asks for its thread.
     """
     function, log = getattr(kernel, "py_func", kernel), Tasks()
     if "get_thread_id" in function.__code__.co_names:
-        raise TypeError("a kernel that asks for its thread cannot be followed as plain Python")
+        raise TypeError("kernel: expected one for any thread, got one that asks for its thread")
     with contextlib.ExitStack() as undo:
         original = numba.prange
         for names in (vars(numba), function.__globals__):
@@ -102,17 +106,17 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
                 names[name] = log.prange
         function(*(Watched(name, array, log) for name, array in arrays.items()), **options)
     seen: dict[tuple, tuple[set, set]] = {}
-    for name, kind, place, task in log:
+    for name, kind, position, task in log:
         if task is None:
             continue
         loop, iteration = task
-        readers, writers = seen.setdefault((loop, name, place), (set(), set()))
+        readers, writers = seen.setdefault((loop, name, position), (set(), set()))
         (writers if kind == WRITE else readers).add(iteration)
-    for (_, name, place), (readers, writers) in seen.items():
+    for (_, name, position), (readers, writers) in seen.items():
         if writers and len(readers | writers) > 1:
             one = min(writers)
             other = min((readers | writers) - {one})
-            at = ", ".join(str(i) for i in np.unravel_index(place, arrays[name].shape))
+            at = ", ".join(str(i) for i in np.unravel_index(position, arrays[name].shape))
             verb = "write" if other in writers else "use"
             return f"iterations {one} and {other} of the prange both {verb} {name}[{at}]: a race"
     return None

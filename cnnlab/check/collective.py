@@ -1,12 +1,13 @@
-"""Checking a learner's collective operation: on real ranks, also where their number is odd."""
+"""Check a learner's collective operation on real ranks, odd numbers of them included."""
 
 import contextlib
 from collections.abc import Callable
 
 import numpy as np
 
-from cnnlab.check.kernel import Verdict
+from cnnlab.check.verdict import Verdict
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
+from cnnlab.runtime.arguments import one_of
 
 MOST = 5  # ranks, so that 3 and 5 are among the numbers tried
 SIZES = (1, 2, 7, 1000)
@@ -18,25 +19,24 @@ def collective(
     """Print the verdict on `function(comm, array)` on 1 to 5 ranks; return whether it is right.
 
     `operation` is "allreduce" (every rank's array becomes the sum), "reduce" (rank 0's does) or
-    "broadcast" (every rank's becomes rank 0's). Arrays are float32, all in place. A cluster of
-    MOST ranks is started for it, unless there is one in `ranks`.
+    "broadcast" (every rank's becomes rank 0's). Arrays are float32, changed in place. Starts a
+    cluster of MOST ranks unless `ranks` is one; `patience` is the seconds before a deadlock is
+    declared. Raises ValueError for an unknown operation.
     """
-    if operation not in EXPECTED:
-        raise ValueError(f"operation should be one of {', '.join(EXPECTED)}, got {operation!r}")
+    one_of("operation", operation, EXPECTED)
     try:
         with contextlib.nullcontext(ranks) if ranks else cluster(MOST) as ranks:
             found = next(filter(None, ranks.run(probe, operation, function, timeout=patience)), "")
     except RankError as error:
         found = str(error).partition("\n")[0]
         if "not finished in time" in found:
-            found = f"deadlock, {found}: somebody waits for a message that nobody sends"
+            found = f"deadlock, {found}: each waits for a message that no rank sends"
     said = f"not yet right: {found}" if found else f"is right on 1 to {MOST} ranks"
-    print(Verdict(not found, f"{operation} {said}"))
-    return not found
+    return Verdict(not found, f"{operation} {said}").report()
 
 
 def probe(operation: str, function: Callable) -> str:
-    """Runs on every rank: try the function on the first 1, 2, … ranks; say what is wrong."""
+    """On every rank: try the function on the first 1, 2, … ranks; return what is wrong, or ""."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -55,13 +55,13 @@ def probe(operation: str, function: Callable) -> str:
 
 
 def compare(operation: str, array, values, rank: int) -> str:
-    """Say how a rank's array differs from what it should be; an empty string if it does not."""
+    """The element of a rank's array that is most wrong, in words; empty if none is."""
     expected = EXPECTED[operation](values, rank)
     if expected is None or np.allclose(array, expected, rtol=1e-5):
         return ""
     i = int(np.argmax(abs(array - expected)))
     return (
-        f"rank {rank}, element {i} of {array.size}: should be {expected[i]:.6g}, got {array[i]:.6g}"
+        f"rank {rank}, element {i} of {array.size}: expected {expected[i]:.6g}, got {array[i]:.6g}"
     )
 
 

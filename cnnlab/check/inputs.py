@@ -1,4 +1,4 @@
-"""Cases to try a kernel on: sizes that find what an answer overlooked, and arrays to fill."""
+"""The inputs of a check: sizes that expose common mistakes, and arrays with guards around them."""
 
 from dataclasses import dataclass, field
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from cnnlab.kernels.contract import CONTRACT
 
-GUARD = 64  # elements before and after each array: no kernel may write there, or use what it reads
-POISON = np.nan  # outputs hold it before the call: a kernel that only adds, or leaves gaps, shows
+GUARD = 64  # elements before and after each array, which a kernel may neither write nor use
+POISON = np.nan  # fills outputs before the call: it shows gaps, and sums that do not start at zero
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of sizes to try, named by what it is there to find."""
+    """One set of sizes, named by what a kernel may overlook."""
 
     what: str
     sizes: dict[str, int] = field(hash=False)
@@ -20,7 +20,7 @@ class Case:
 
     @property
     def all_sizes(self) -> dict[str, int]:
-        """The sizes with P and Q, which follow from H, W, K and the stride."""
+        """The sizes by letter, with P and Q, which follow from H, W, K and the stride."""
         sizes = {"D": 11, "O": 5} | self.sizes
         for inner, outer in (("H", "P"), ("W", "Q")):
             sizes[outer] = (sizes[inner] - sizes["K"]) // self.stride + 1
@@ -30,11 +30,11 @@ class Case:
 def case(
     what: str, n: int, c: int, f: int, h: int, w: int, k: int, stride: int = 1, **more: int
 ) -> Case:
-    """A Case in the usual order of sizes: N, C, F, H, W, K and the stride."""
+    """A Case from N, C, F, H, W, K and the stride, in this order; `more` sizes by name."""
     return Case(what, dict(zip("NCFHWK", (n, c, f, h, w, k), strict=True)) | more, stride)
 
 
-# From plain to awkward: the first case that fails names what an answer overlooked.
+# From plain to awkward: the first case that fails names what a kernel overlooked.
 CASES = [
     case("one square image", 1, 1, 1, 6, 6, 3, D=4, O=1),
     case("one square image, several channels and filters", 1, 2, 3, 6, 6, 3),
@@ -48,9 +48,9 @@ CASES = [
     case("windows four apart, as in the network", 3, 6, 2, 12, 16, 4, 4),
     case("a batch and a kernel that nothing divides", 17, 1, 7, 13, 12, 6, D=23, O=11),
 ]
-STRIDE_ONE = [each for each in CASES if each.stride == 1]  # for kernels that know no other
+STRIDE_ONE = [each for each in CASES if each.stride == 1]  # for kernels that take no stride
 
-# Work enough that threads are at it together: on many images, and all of them on a single one.
+# Enough work for threads to overlap: over many images, and within a single one.
 CROWDS = [
     case("many images, more than one thread at work", 203, 1, 6, 28, 28, 5, D=216, O=10),
     case("one large image, more than one thread at work", 1, 3, 7, 90, 95, 5, D=5000, O=65),
@@ -58,7 +58,10 @@ CROWDS = [
 
 
 def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[str, np.ndarray]:
-    """Draw arguments of a contract function: inputs in (-1, 1), between and with poison."""
+    """The arguments of an operation by name: inputs in (−1, 1), the output filled with POISON.
+
+    An activation `y` lies in (0.02, 0.98), `labels` are classes. Arrays of floats have guards.
+    """
     rng = np.random.default_rng(seed)
     sizes = case.all_sizes
     arrays = {}
@@ -70,7 +73,7 @@ def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[st
         )
         if name == "labels":
             arrays[name] = rng.integers(0, sizes["O"], shape)
-        elif name == "y":  # an activation, not near 0 or 1
+        elif name == "y":  # an activation, away from 0 and 1
             arrays[name] = guarded(rng.uniform(0.02, 0.98, shape).astype(dtype), POISON)
         else:
             arrays[name] = guarded(rng.uniform(-1, 1, shape).astype(dtype), POISON)
@@ -80,7 +83,7 @@ def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[st
 
 
 def guarded(array: np.ndarray, guard: float) -> np.ndarray:
-    """A copy of an array, with GUARD elements before and after it in memory."""
+    """A copy of an array with GUARD elements of value `guard` before and after it in memory."""
     around = np.full(array.size + 2 * GUARD, guard, array.dtype)
     around[GUARD:-GUARD] = array.ravel()
     return around[GUARD:-GUARD].reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Real MPI ranks inside a notebook: ipyparallel engines, started by mpiexec and watched over."""
+"""MPI ranks inside a notebook: ipyparallel engines that mpiexec starts and a watchdog ends."""
 
 import contextlib
 import logging
@@ -22,10 +22,10 @@ from cnnlab.ranks import OPEN_MPI, shared_memory_files, watchdog
 from cnnlab.runtime.arguments import at_least
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-DIED = "a rank died without a word: killed, or out of memory"
-# A rank counts as there after two beats of the controller's heart, by default three seconds apart.
+DIED = "a rank died without a traceback: it was killed, or ran out of memory"
+# The controller registers a rank after two heartbeats, by default three seconds apart.
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
-GRACE = 3.0  # seconds that the other ranks get to finish once one has failed
+GRACE = 3.0  # seconds for the other ranks to finish once one has failed
 PRELUDE = """
 import numpy as np
 from mpi4py import MPI
@@ -35,39 +35,38 @@ rank, size = comm.rank, comm.size
 
 
 class RankError(RuntimeError):
-    """A rank raised an exception or died; the message has its number and its traceback."""
+    """The failure of a rank: the message has its number and traceback."""
 
 
 class Cluster:
-    """Running ranks. `run` calls a function on all of them; `view` is ipyparallel's, for `%%px`.
+    """Running ranks: `run` calls a function on all of them; `view` is ipyparallel's, for `%%px`.
 
-    On the ranks, `MPI`, `comm`, `rank`, `size` and `np` are there to use.
+    Cells under `%%px` find `MPI`, `comm`, `rank`, `size` and `np` defined.
     """
 
     def __init__(self, client, engines: list[int], name: str):
-        self.view = client.direct_view(engines, block=True)  # in the order of the ranks
+        self.view = client.direct_view(engines, block=True)  # in rank order
         self.n_ranks, self._client, self._engines, self._name = len(engines), client, engines, name
         self._closed = ""
 
     def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
-        """Call `function(*arguments)` on every rank at once; return what they returned, by rank.
+        """Call `function(*arguments, **options)` on every rank; return the results in rank order.
 
-        If a rank raises or dies, or after `timeout` seconds: RankError with the traceback of the
-        rank, within seconds. Where other ranks still wait for a message that will never come, the
-        cluster is closed.
+        Raises RankError if a rank raises or dies, with its traceback and within seconds, or after
+        `timeout` seconds. The cluster is then closed, unless every rank has finished.
         """
         if self._closed:
             raise RankError(f"this cluster is closed: {self._closed}; start a new one")
         calls = [
             self._client[i].apply_async(function, *arguments, **options) for i in self._engines
         ]
-        end = time.monotonic() + timeout if timeout is not None else None
+        deadline = time.monotonic() + timeout if timeout is not None else None
         try:
             while not all(call.ready() for call in calls):
                 failed = [
                     i for i, call in enumerate(calls) if call.ready() and not call.successful()
                 ]
-                self._stop_waiting(calls, failed, end)
+                self._stop_waiting(calls, failed, deadline)
                 time.sleep(0.001)
         except KeyboardInterrupt:
             self._close("it was interrupted")
@@ -79,22 +78,22 @@ class Cluster:
 
     @property
     def closed(self) -> bool:
-        """Whether the ranks are gone, because one of them failed or time was up."""
+        """Whether the ranks have ended, after a failure or a timeout."""
         return bool(self._closed)
 
-    def _stop_waiting(self, calls, failed: list[int], end: float | None) -> None:
-        """Raise RankError if there is nothing to wait for any more."""
+    def _stop_waiting(self, calls, failed: list[int], deadline: float | None) -> None:
+        """Raise RankError if a rank has failed or died, or the deadline has passed."""
         if failed:
-            until = time.monotonic() + GRACE
-            while not all(call.ready() for call in calls) and time.monotonic() < until:
+            grace = time.monotonic() + GRACE
+            while not all(call.ready() for call in calls) and time.monotonic() < grace:
                 time.sleep(0.01)
             stuck = [i for i, call in enumerate(calls) if not call.ready()]
             if stuck:
                 self._close(f"rank {failed[0]} failed while rank {stuck[0]} was waiting for it")
                 raise self._error(failed[0], calls[failed[0]])
-        elif end is not None and time.monotonic() > end:
+        elif deadline is not None and time.monotonic() > deadline:
             stuck = [i for i, call in enumerate(calls) if not call.ready()]
-            self._close("time was up")
+            self._close("it timed out")
             raise RankError(f"not finished in time: ranks {', '.join(map(str, stuck))}")
         elif not self._alive():
             self._close("a rank died")
@@ -102,18 +101,18 @@ class Cluster:
 
     def _alive(self) -> bool:
         now = time.monotonic()
-        if now - getattr(self, "_looked", 0.0) < 0.5:  # looking through all processes takes time
+        if now - getattr(self, "_looked", 0.0) < 0.5:  # listing all processes is slow
             return True
         self._looked = now
-        programs = [" ".join(process_line(p)) for p in watchdog.members(self._name)]
-        return sum("ipyparallel.engine" in line for line in programs) >= self.n_ranks
+        commands = [" ".join(command_line(p)) for p in watchdog.members(self._name)]
+        return sum("ipyparallel.engine" in command for command in commands) >= self.n_ranks
 
     def _error(self, rank: int, call) -> RankError:
-        """What a rank raised, with its traceback in plain text."""
+        """The error that a rank raised, with its traceback as plain text."""
         try:
             call.get(timeout=0)
         except RemoteError as error:
-            if error.ename == "EngineError":  # by ipyparallel, of a rank that is no more
+            if error.ename == "EngineError":  # ipyparallel's own, for a rank that died
                 self._close("a rank died")
                 return RankError(DIED)
             lines = [line for part in error.render_traceback() for line in part.splitlines()]
@@ -126,8 +125,8 @@ class Cluster:
         watchdog.end(self._name)
 
 
-def process_line(process) -> list[str]:
-    """A process's command line; empty if it has just gone."""
+def command_line(process) -> list[str]:
+    """The command line of a process; empty if it has just ended."""
     try:
         return process.cmdline()
     except watchdog.psutil.Error:
@@ -136,11 +135,11 @@ def process_line(process) -> list[str]:
 
 @contextlib.contextmanager
 def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterator[Cluster]:
-    """Start `n_ranks` MPI ranks for the length of a `with` block; more of them than cores are fine.
+    """Start `n_ranks` MPI ranks for a `with` block; there may be more ranks than cores.
 
-    Each runs on `n_threads`. No process is left, however the block or the program ends. Raises
-    RuntimeError where there is no MPI, where mpiexec belongs to another MPI than mpi4py has loaded,
-    or where the ranks are not there after `timeout` seconds.
+    Each rank runs `n_threads` threads. No process outlives the block or the program. Raises
+    ValueError unless both numbers are at least 1; RuntimeError if there is no mpiexec, if it and
+    mpi4py belong to different MPI libraries, or if the ranks do not start in `timeout` seconds.
     """
     at_least("n_ranks", n_ranks, 1)
     at_least("n_threads", n_threads, 1)
@@ -155,7 +154,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
         controller_args=HEARTBEAT,
         log_level=logging.CRITICAL,
         engine_timeout=timeout,
-        shutdown_atexit=False,  # the guard does that
+        shutdown_atexit=False,  # the watchdog does that
     )
     client, shared = None, set()
     try:
@@ -179,27 +178,28 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
 
 
 def ordered(client, n_ranks: int, mpiexec: str) -> list[int]:
-    """The engines in the order of their ranks; RuntimeError unless they are one MPI world."""
+    """The engines in rank order; raises RuntimeError unless they form one MPI world."""
     view = client[:]
     view.execute(PRELUDE, block=True)
     worlds = view.apply_sync(about_this_rank)
     if {size for _, size, _ in worlds} != {n_ranks}:
         raise RuntimeError(
-            f"{n_ranks} ranks should be one MPI world, got {n_ranks} worlds of {worlds[0][1]}: "
-            f"{mpiexec} does not belong to the library that mpi4py has loaded, {worlds[0][2]}"
+            f"{mpiexec}: expected one MPI world of {n_ranks} ranks, got "
+            f"{n_ranks} worlds of {worlds[0][1]}: it belongs to another MPI than the one "
+            f"mpi4py has loaded, {worlds[0][2]}"
         )
     return [engine for _, engine in sorted(zip((w[0] for w in worlds), client.ids, strict=True))]
 
 
 def about_this_rank():
-    """Runs on a rank: its number, how many there are, and the MPI library."""
+    """On a rank: its number, the number of ranks, and the MPI library."""
     from cnnlab.ranks import job, world
 
     return world().rank, world().size, job.library()
 
 
 def find_mpiexec() -> str:
-    """The mpiexec installed next to this Python (pip's), or the one on the PATH."""
+    """The mpiexec beside this Python (pip's), or on the PATH; raises RuntimeError without one."""
     beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
     found = str(beside) if beside.is_file() else shutil.which("mpiexec")
     if found is None:
@@ -208,7 +208,7 @@ def find_mpiexec() -> str:
 
 
 def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
-    """How ipyparallel starts the controller and the engines."""
+    """The ipyparallel configuration that starts the controller and the engines."""
     environment = {watchdog.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     threads = "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
     ranks = environment | dict.fromkeys(threads, str(n_threads))
@@ -228,7 +228,7 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
 
 @contextlib.contextmanager
 def quiet():
-    """No progress bars and no chatter while ranks start."""
+    """Hide progress bars and log messages while ranks start."""
     before = os.environ.get("IPP_NONINTERACTIVE")
     os.environ["IPP_NONINTERACTIVE"] = "1"
     try:

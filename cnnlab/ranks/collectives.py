@@ -1,26 +1,27 @@
-"""Collective operations by hand, from MPI's send and receive alone."""
+"""Collective operations, written with MPI's send and receive alone."""
 
 import numpy as np
 
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES
+from cnnlab.runtime.arguments import one_of
 
-TAG = 77  # messages of ours are told apart from those of the caller
+TAG = 77  # keeps these messages apart from the caller's
 
 
 def broadcast(comm, array: np.ndarray, root: int = 0) -> None:
-    """Copy the root's array to all ranks, in place, along a binomial tree: log2(P) rounds."""
-    mine = (comm.rank - root) % comm.size  # as if the root were rank 0
+    """Copy the root's array to every rank, in place, along a binomial tree: log2(P) rounds."""
+    relative = (comm.rank - root) % comm.size  # 0 on the root
     distance = 1
     while distance < comm.size:
-        if mine < distance and mine + distance < comm.size:
+        if relative < distance and relative + distance < comm.size:
             comm.Send(array, (comm.rank + distance) % comm.size, TAG)
-        elif distance <= mine < 2 * distance:
+        elif distance <= relative < 2 * distance:
             comm.Recv(array, (comm.rank - distance) % comm.size, TAG)
         distance *= 2
 
 
 def scatter(comm, whole: np.ndarray | None, part: np.ndarray, root: int = 0) -> None:
-    """Give each rank its part: `whole` (P, …) on the root, one `part` on every rank."""
+    """Send row r of the root's `whole` (P, …) to rank r, as its `part` (…)."""
     if comm.rank == root:
         for rank in range(comm.size):
             if rank != root:
@@ -31,7 +32,7 @@ def scatter(comm, whole: np.ndarray | None, part: np.ndarray, root: int = 0) -> 
 
 
 def gather(comm, part: np.ndarray, whole: np.ndarray | None, root: int = 0) -> None:
-    """The reverse of `scatter`: each rank's part goes to its place in the root's `whole`."""
+    """Collect the `part` (…) of rank r as row r of the root's `whole` (P, …)."""
     if comm.rank == root:
         whole[root] = part
         for rank in range(comm.size):
@@ -42,24 +43,25 @@ def gather(comm, part: np.ndarray, whole: np.ndarray | None, root: int = 0) -> N
 
 
 def allreduce(comm, array: np.ndarray, schedule: str = "ring") -> None:
-    """Replace `array` on every rank by the sum over all ranks, in place.
+    """Replace `array` on every rank by its sum over all ranks, in place.
 
-    The array is C-contiguous, float32 or float64, of the same shape on all ranks; `comm` is an
-    `mpi4py.MPI.Comm`. The same numbers give the same bits, on all ranks. Raises ValueError or
-    TypeError, before anything is sent, for an unknown schedule or an unfit array.
+    `array` is C-contiguous float32 or float64, of the same shape on all ranks; `comm` is an
+    `mpi4py.MPI.Comm`. The result has the same bits on every rank and in every run. Raises, before
+    anything is sent, ValueError for an unknown schedule or an array that is not C-contiguous and
+    writeable, TypeError for any other kind of array.
     """
-    if schedule not in SCHEDULES:
-        raise ValueError(f"schedule should be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+    one_of("schedule", schedule, SCHEDULES)
     if not isinstance(array, np.ndarray) or array.dtype not in (np.float32, np.float64):
         kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-        raise TypeError(f"array should be a NumPy array of float32 or float64, got {kind}")
+        raise TypeError(f"array: expected a NumPy array of float32 or float64, got {kind}")
     if not (array.flags.c_contiguous and array.flags.writeable):
-        raise ValueError("array should be C-contiguous and writeable; try np.ascontiguousarray")
+        got = "a read-only array" if array.flags.c_contiguous else f"strides {array.strides}"
+        raise ValueError(f"array: expected a C-contiguous, writeable array, got {got}")
     perform(comm, array.reshape(-1), SCHEDULES[schedule](comm.rank, comm.size, array.size))
 
 
 def perform(comm, flat: np.ndarray, steps) -> None:
-    """Carry out a rank's steps on its elements."""
+    """Carry out one rank's steps of a schedule on its elements, in place."""
     received = np.empty_like(flat)
     for to, a, b, source, c, d, add in steps:
         sending, receiving = to != NOBODY and a < b, source != NOBODY and c < d

@@ -1,4 +1,4 @@
-"""A program under mpiexec: only rank 0 speaks, and no rank is left waiting for one that failed."""
+"""A program under mpiexec: rank 0 alone prints, and no rank waits for one that has failed."""
 
 import contextlib
 import os
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 from cnnlab.ranks import Alone, shared_memory_files, world
 
-STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # how many ranks, says an mpiexec
-PATIENCE = 3.0  # seconds to see whether all ranks have failed alike
-FAREWELL = 0.5  # seconds for mpiexec to pass on a message; it loses what it has not read by the end
+STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # mpiexec puts the number of ranks here
+PATIENCE = 3.0  # seconds to see whether every rank has failed
+FAREWELL = 0.5  # seconds for mpiexec to forward a message; it drops what is left when the job ends
 
 
 @contextlib.contextmanager
 def together() -> Iterator:
-    """Yield the communicator of all ranks; only rank 0 prints to standard output.
+    """Yield the communicator of all ranks; rank 0 alone prints to standard output.
 
-    A ValueError on all ranks (a wrong argument) is printed once and ends all with status 2. Any
-    other error, or one of a single rank, ends the whole job with its traceback and status 1. Raises
-    ValueError where there is no MPI, or where mpiexec belongs to another.
+    A ValueError ends the job with its message and status 2, printed once if every rank raises it
+    (a wrong argument); any other error ends it with the rank's traceback and status 1. Raises
+    ValueError if there is no MPI, or if mpiexec and mpi4py belong to different MPI libraries.
     """
     comm = world()
     if isinstance(comm, Alone):
@@ -28,19 +28,19 @@ def together() -> Iterator:
     started = max(int(os.environ.get(name, 1)) for name in STARTED)
     if comm.size == 1 < started:
         raise ValueError(
-            f"mpiexec started {started} ranks, but each finds itself alone: it does not belong to "
-            f"the MPI library that mpi4py has loaded, {library()}"
+            f"mpiexec: expected one MPI world of {started} ranks, got {started} worlds of 1: "
+            f"it belongs to another MPI than the one mpi4py has loaded, {library()}"
         )
     if comm.size == 1:
         yield comm
         return
-    apart = comm.Dup()  # so that the question below cannot be taken for another message
+    private = comm.Dup()  # so that no other message can match all_failed's barrier
     try:
         with open(os.devnull, "w") as nowhere:
             with contextlib.redirect_stdout(sys.stdout if comm.rank == 0 else nowhere):
                 yield comm
     except ValueError as problem:
-        if not all_failed(apart):
+        if not all_failed(private):
             print(f"cnnlab: rank {comm.rank}: {problem}", file=sys.stderr, flush=True)
             abort(comm, 2)
         if comm.rank == 0:
@@ -53,17 +53,17 @@ def together() -> Iterator:
 
 
 def abort(comm, status: int) -> None:
-    """End all ranks, once what this one has said has been heard; it does not return."""
+    """End all ranks, after mpiexec has forwarded this one's message; does not return."""
     time.sleep(FAREWELL)
     shared_memory_files.remove(shared_memory_files.mapped_by([os.getpid()]))
     comm.Abort(status)
 
 
-def all_failed(apart) -> bool:
-    """Whether every rank comes to ask this within PATIENCE."""
-    request, end = apart.Ibarrier(), time.monotonic() + PATIENCE
+def all_failed(comm) -> bool:
+    """Whether every rank calls this within PATIENCE seconds."""
+    request, deadline = comm.Ibarrier(), time.monotonic() + PATIENCE
     while not request.Test():
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
     return True

@@ -1,6 +1,6 @@
-"""Measuring between ranks: from barrier to barrier, and the slowest rank counts.
+"""Timing between ranks: from barrier to barrier, and the slowest rank counts.
 
-Every rank calls these functions, with the same arguments, and gets the same figures.
+Every rank calls these functions with the same arguments, and gets the same samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +11,14 @@ from mpi4py import MPI
 from cnnlab.ranks.collectives import allreduce
 from cnnlab.runtime.arguments import at_least
 
-SHORTEST_SAMPLE = 2e-3  # seconds: many times what a barrier takes
+SHORTEST_SAMPLE = 2e-3  # seconds: many times the length of a barrier
 
 
 def alternately(comm, calls: dict[str, Callable], repeats: int = 11) -> dict[str, list[float]]:
-    """Seconds a call of each, `repeats` samples, taken in turn; of each the slowest rank's.
+    """Seconds per call, `repeats` samples of each function, taken in turn; the slowest rank's.
 
-    A sample has as many calls as fill SHORTEST_SAMPLE. Each call runs twice before it is timed.
+    A sample has enough calls to fill SHORTEST_SAMPLE. Two calls come first, to warm up and to
+    estimate that number. Raises ValueError unless `repeats` is at least 1.
     """
     at_least("repeats", repeats, 1)
     batches = {}
@@ -33,7 +34,7 @@ def alternately(comm, calls: dict[str, Callable], repeats: int = 11) -> dict[str
 
 
 def sample(comm, call: Callable, n: int) -> float:
-    """Seconds for one of n calls, of the slowest rank."""
+    """The mean seconds of n calls, on the slowest rank."""
     comm.Barrier()
     start = MPI.Wtime()
     for _ in range(n):
@@ -42,14 +43,17 @@ def sample(comm, call: Callable, n: int) -> float:
 
 
 def ping_pong(comm, sizes: Sequence[int], repeats: int = 11) -> list[list[float]]:
-    """Samples of the seconds one way between ranks 0 and 1, for messages of n float32 each."""
+    """Samples of the one-way time between ranks 0 and 1, in seconds, for each size in float32.
+
+    Raises ValueError on fewer than two ranks.
+    """
     if comm.size < 2:
-        raise ValueError(f"comm: two ranks or more are needed, got {comm.size}")
-    found = []
+        raise ValueError(f"comm: expected at least two ranks, got {comm.size}")
+    samples = []
     for n in sizes:
         there, back = np.zeros(n, np.float32), np.zeros(n, np.float32)
 
-        def to_and_fro(there=there, back=back):
+        def round_trip(there=there, back=back):
             if comm.rank == 0:
                 comm.Send(there, 1)
                 comm.Recv(back, 1)
@@ -57,21 +61,21 @@ def ping_pong(comm, sizes: Sequence[int], repeats: int = 11) -> list[list[float]
                 comm.Recv(back, 0)
                 comm.Send(there, 0)
 
-        times = alternately(comm, {"": to_and_fro}, repeats)[""]
-        found.append([t / 2 for t in times])
-    return found
+        times = alternately(comm, {"": round_trip}, repeats)[""]
+        samples.append([t / 2 for t in times])
+    return samples
 
 
 def local_add(comm, n: int = 100_000, repeats: int = 11) -> float:
-    """Median seconds to add one float32 to another, n at a time."""
+    """The median seconds per addition, when n float32 are added to n others."""
     a, b = np.zeros(n, np.float32), np.ones(n, np.float32)
     return float(np.median(alternately(comm, {"": lambda: np.add(a, b, out=a)}, repeats)[""]) / n)
 
 
 def allreduces(comm, names: Sequence[str], n: int, repeats: int = 11) -> dict[str, list[float]]:
-    """Samples for allreduce of n float32 by each schedule; "MPI" is the library's own.
+    """Samples of the seconds of an allreduce of n float32, by schedule; "MPI" is the library's own.
 
-    Each is first compared with MPI's: AssertionError where the sums differ.
+    Each is first compared with MPI's; raises AssertionError where the sums differ.
     """
     mine = np.random.default_rng([comm.rank, n]).random(n).astype(np.float32)
     expected, work = np.empty_like(mine), np.zeros_like(mine)

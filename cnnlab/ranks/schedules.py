@@ -1,7 +1,7 @@
-"""Four ways to allreduce, as schedules: who sends which elements to whom, round by round.
+"""Four allreduce algorithms as schedules: who sends which elements to whom, round by round.
 
-A schedule is a generator of one `Step` a round for one rank; rank and size are numbers, so that it
-can be listed, drawn and simulated without MPI. Any size and any number of elements will do. All
+A schedule generates one rank's `Step` of each round. Rank and size are parameters, so that it can
+be listed, drawn and simulated without MPI. Any number of ranks and of elements will do, and all
 ranks end with the same bits.
 """
 
@@ -12,9 +12,10 @@ NOBODY = -1
 
 
 class Step(NamedTuple):
-    """What a rank does in one round: send elements [a, b) and receive [c, d), at the same time.
+    """One rank's part in a round: send elements [a, b) and receive [c, d) at the same time.
 
-    `to` and `source` are ranks, or NOBODY. What comes is added to what is there, or replaces it.
+    `to` and `source` are ranks, or NOBODY. Received elements are added to this rank's if `add`, and
+    replace them otherwise.
     """
 
     to: int = NOBODY
@@ -30,7 +31,7 @@ IDLE = Step()
 
 
 def tree(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Reduce to rank 0 along a binomial tree, and broadcast back along it: 2 log2(P) rounds."""
+    """Reduce to rank 0 along a binomial tree, then broadcast back: 2 log2(P) rounds."""
     distance = 1
     while distance < size:
         if rank % (2 * distance) == distance:
@@ -51,22 +52,22 @@ def tree(rank: int, size: int, n: int) -> Iterator[Step]:
 
 
 def butterfly(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Recursive doubling: in round k exchange everything with the rank 2^k away. log2(P) rounds."""
-    within, ranks = folded(rank, size)
+    """Recursive doubling: in round k exchange everything with the rank 2^k away, log2(P) rounds."""
+    inner, n_inner = folded(rank, size)
     yield from fold(rank, size, n)
     distance = 1
-    while distance < ranks:
-        if within == NOBODY:
+    while distance < n_inner:
+        if inner == NOBODY:
             yield IDLE
         else:
-            peer = unfolded(within ^ distance, size)
+            peer = unfolded(inner ^ distance, size)
             yield Step(peer, 0, n, peer, 0, n, add=True)
         distance *= 2
     yield from unfold(rank, size, n)
 
 
 def ring(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Reduce-scatter, then allgather, each block passed on round a ring: 2 (P - 1) rounds.
+    """Reduce-scatter, then allgather, passing blocks around a ring: 2 (P − 1) rounds.
 
     Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009.
     """
@@ -77,27 +78,27 @@ def ring(rank: int, size: int, n: int) -> Iterator[Step]:
 
 
 def rabenseifner(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Recursive halving, then doubling: exchange half, a quarter, … and back. 2 log2(P) rounds.
+    """Recursive halving, then doubling: exchange half, a quarter, … and back, 2 log2(P) rounds.
 
     Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004.
     """
-    within, ranks = folded(rank, size)
+    inner, n_inner = folded(rank, size)
     yield from fold(rank, size, n)
-    first, last, distance, halves = 0, ranks, ranks // 2, []
-    while distance >= 1:  # blocks first … last are this rank's; it keeps the half that holds it
-        if within == NOBODY:
+    first, last, distance, halves = 0, n_inner, n_inner // 2, []
+    while distance >= 1:  # this rank sums blocks [first, last); it keeps the half that it is in
+        if inner == NOBODY:
             yield IDLE
         else:
             middle = (first + last) // 2
-            peer = unfolded(within ^ distance, size)
-            low, high = span(first, middle, ranks, n), span(middle, last, ranks, n)
-            kept, given = (high, low) if within & distance else (low, high)
+            peer = unfolded(inner ^ distance, size)
+            low, high = span(first, middle, n_inner, n), span(middle, last, n_inner, n)
+            kept, given = (high, low) if inner & distance else (low, high)
             yield Step(peer, *given, peer, *kept, add=True)
             halves.append((peer, kept, given))
-            first, last = (middle, last) if within & distance else (first, middle)
+            first, last = (middle, last) if inner & distance else (first, middle)
         distance //= 2
-    for _ in range(ranks.bit_length() - 1):
-        if within == NOBODY:
+    for _ in range(n_inner.bit_length() - 1):
+        if inner == NOBODY:
             yield IDLE
         else:
             peer, kept, given = halves.pop()
@@ -114,35 +115,36 @@ SCHEDULES: dict[str, Callable[[int, int, int], Iterator[Step]]] = {
 
 
 def block(i: int, size: int, n: int) -> tuple[int, int]:
-    """First and one past the last element of block i, where n elements are cut into `size`."""
+    """The elements [first, last) of block i, when n elements are cut into `size` blocks."""
     return n * i // size, n * (i + 1) // size
 
 
 def span(first: int, last: int, size: int, n: int) -> tuple[int, int]:
-    """The elements of the blocks first … last - 1."""
+    """The elements [a, b) of blocks [first, last)."""
     return n * first // size, n * last // size
 
 
-# Where the number of ranks is no power of two: the first 2 r ranks fold into r, and later unfold.
+# If the number of ranks is not a power of two, the first 2 r ranks fold into r before the exchange
+# and unfold after it. A rank's number among those that take part is its inner rank.
 
 
 def folded(rank: int, size: int) -> tuple[int, int]:
-    """A rank's number among the largest power of two ranks (NOBODY if left out), and that power."""
-    ranks = 1 << (size.bit_length() - 1)
-    extra = size - ranks
+    """The inner rank of a rank (NOBODY if it folds), and their number: the largest power of two."""
+    n_inner = 1 << (size.bit_length() - 1)
+    extra = size - n_inner
     if rank >= 2 * extra:
-        return rank - extra, ranks
-    return (rank // 2 if rank % 2 else NOBODY), ranks
+        return rank - extra, n_inner
+    return (rank // 2 if rank % 2 else NOBODY), n_inner
 
 
-def unfolded(within: int, size: int) -> int:
-    """The rank that has the number `within` among the power of two."""
+def unfolded(inner: int, size: int) -> int:
+    """The rank of an inner rank."""
     extra = size - (1 << (size.bit_length() - 1))
-    return 2 * within + 1 if within < extra else within + extra
+    return 2 * inner + 1 if inner < extra else inner + extra
 
 
 def fold(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Each left-out rank gives its elements to the next one."""
+    """Each even rank of the first 2 r sends its elements to the next, which adds them."""
     extra = size - (1 << (size.bit_length() - 1))
     if not extra:
         return
@@ -155,7 +157,7 @@ def fold(rank: int, size: int, n: int) -> Iterator[Step]:
 
 
 def unfold(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Each left-out rank gets the result from the next one."""
+    """Each even rank of the first 2 r receives the result from the next."""
     extra = size - (1 << (size.bit_length() - 1))
     if not extra:
         return

@@ -1,6 +1,6 @@
-"""The files in memory through which MPI's ranks share it, which a rank that is killed leaves.
+"""The files in /dev/shm through which MPI's ranks share memory; a killed rank leaves its own.
 
-Each takes a megabyte a rank, and a container may have 64 in all. Only Linux has such files.
+Each holds a megabyte per rank, and a container may have 64 MB in all. Only Linux has them.
 """
 
 import contextlib
@@ -11,10 +11,10 @@ NAMES = "/dev/shm/mpich_shm_", "/dev/shm/sm_segment."  # MPICH's, and Open MPI's
 
 
 def mapped_by(pids: Iterable[int]) -> set[str]:
-    """Those that processes have in use, among them some that are removed already."""
+    """The files that processes have mapped, including any that are already removed."""
     found = set()
     for pid in pids:
-        with contextlib.suppress(OSError):  # it has just gone
+        with contextlib.suppress(OSError):  # the process has just ended
             for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
                 file = line.split(maxsplit=5)[-1]
                 if file.startswith(NAMES):
@@ -23,7 +23,7 @@ def mapped_by(pids: Iterable[int]) -> set[str]:
 
 
 def remove(files: Iterable[str]) -> None:
-    """Remove files; those that use them keep what they have of them."""
+    """Remove files; processes that have them mapped keep their memory."""
     for file in files:
         with contextlib.suppress(OSError):  # another rank was first
             Path(file).unlink()

@@ -1,11 +1,11 @@
-"""What was really sent: a communicator that remembers its messages and when they were."""
+"""A communicator that logs its messages: with whom, how many bytes, and when."""
 
 import time
 from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """One call of send or receive: with whom, how many bytes, and from when to when, in seconds."""
+    """One send or receive: its kind, the other rank, and its begin and end in seconds."""
 
     kind: str
     peer: int
@@ -15,9 +15,9 @@ class Message(NamedTuple):
 
 
 class Traced:
-    """Wraps an MPI communicator. `log` has a Message for each send and receive; the rest passes.
+    """An MPI communicator with a `log` of each send and receive, as `Message`.
 
-    The clock is the machine's, the same for all ranks on it.
+    The clock is the machine's, the same for all its ranks. Other operations are not logged.
     """
 
     def __init__(self, comm):

@@ -1,7 +1,7 @@
-"""No process is left behind: find and end the processes of a cluster, also after a killed kernel.
+"""Find and end the processes of a cluster, even after the notebook that started it was killed.
 
-Every process of a cluster carries the cluster's name in its environment. As a program of its own,
-`python -m cnnlab.ranks.watchdog PID NAME` waits until process PID has ended, then ends the cluster.
+Every process of a cluster has the cluster's name in its environment. The program
+`python -m cnnlab.ranks.watchdog PID NAME` waits for process PID to end, then ends the cluster.
 """
 
 import os
@@ -18,26 +18,26 @@ MARK = "CNNLAB_CLUSTER"
 
 
 def members(name: str) -> list[psutil.Process]:
-    """The running processes of that cluster, other than this one."""
+    """The running processes of a cluster, except this one."""
     found = []
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.environ().get(MARK) == name:
                 found.append(process)
-        except psutil.Error:  # other people's, or just gone
+        except psutil.Error:  # another user's, or just ended
             continue
     return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
 
 def end(name: str, shared: Iterable[str] = ()) -> None:
-    """Kill what is left of a cluster, wait until all of it has ended, and remove shared memory.
+    """Kill the processes of a cluster, wait until they have ended, and remove their shared memory.
 
-    `shared` names that of ranks which may have ended before.
+    `shared` names the files of ranks that may have ended already.
     """
-    until, files = time.monotonic() + 15, set(shared)
-    while (left := members(name)) and time.monotonic() < until:
+    deadline, files = time.monotonic() + 15, set(shared)
+    while (left := members(name)) and time.monotonic() < deadline:
         files |= shared_memory_files.mapped_by(process.pid for process in left)
-        for process in left:  # one of them may have started another meanwhile
+        for process in left:  # again and again: a process may start another meanwhile
             try:
                 process.kill()
             except psutil.NoSuchProcess:
@@ -47,13 +47,13 @@ def end(name: str, shared: Iterable[str] = ()) -> None:
 
 
 def watch(name: str) -> subprocess.Popen:
-    """Start a process that ends the cluster once this process has ended; kill it to call it off."""
+    """Start a process that ends the cluster when this one ends; kill it to cancel."""
     return subprocess.Popen(
         [sys.executable, "-m", "cnnlab.ranks.watchdog", str(os.getpid()), name],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # what interrupts the notebook leaves it alone
+        start_new_session=True,  # an interrupt of the notebook does not reach it
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 

@@ -48,7 +48,7 @@ def test_a_fit_finds_what_made_the_times(latency, gap):
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ValueError, match="sizes: expected two different ones"):
+    with pytest.raises(ValueError, match="sizes: expected at least two different ones"):
         fit([1], [1.0])
     with pytest.raises(ValueError, match="seconds: expected positive numbers"):
         fit([1, 2], [1.0, -1.0])
@@ -56,7 +56,7 @@ def test_mistakes_are_named():
         simulate(MODEL, "star", 2, 1)
     with pytest.raises(ValueError, match="start: expected one time for each of 2 ranks, got 1"):
         simulate(MODEL, "ring", 2, 1, [0.0])
-    with pytest.raises(ValueError, match="latency should be at least 0, got -1"):
+    with pytest.raises(ValueError, match="latency: expected a finite number of at least 0, got -1"):
         Model(-1, 0)
 
 

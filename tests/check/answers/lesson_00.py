@@ -70,7 +70,7 @@ WRONG = [
     (steps, 60_000 // 64, "too small"),
     (steps, 60_000 / 64, "too small"),
     (steps, 60_000, "too large"),
-    (bias_gradient, mean, "times what they should be"),
+    (bias_gradient, mean, "times the expected value"),
     (bias_gradient, adds_only, "added to without being set to zero"),
     (bias_gradient, renames, "never written"),
     (bias_gradient, over_the_wrong_axis, "It is right for one square image"),

@@ -146,7 +146,7 @@ RIGHT = [
 
 WRONG = [
     (four_images, leaves_the_rest_out, "one square image"),
-    (four_images, forgets_the_bias, "should be"),
+    (four_images, forgets_the_bias, "the bias seems to be missing"),
     (four_images, only_adds, "set to zero first"),
     (four_images, writes_past_the_end, "wrote outside z"),
     (four_images, forgets_one_of_the_rest, "It is right for one square image"),

@@ -113,6 +113,6 @@ WRONG = [
     (trips, 1, "too small"),
     (trips, ..., "not yet answered"),
     (sigmoid, sigmoid_forgets_dy, "dz["),
-    (sigmoid, sigmoid_zero, "should be"),
+    (sigmoid, sigmoid_zero, "got 0;"),
     (sigmoid, sigmoid_plain_python, "plain Python"),
 ]

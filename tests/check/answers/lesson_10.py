@@ -120,7 +120,7 @@ RIGHT = [(dense, collapsed), (dense, collapsed_outputs_first), (bound, 5), (limi
 WRONG = [
     (dense, race, "right on fewer"),
     (dense, race_for_a_scratch_array, "right on fewer"),
-    (dense, dropped_bias, "a bias were missing"),
+    (dense, dropped_bias, "the bias seems to be missing"),
     (dense, swapped_axes, "several images"),
     (dense, misses_the_last_term, "z["),
     (dense, only_for_one_thread, "right on fewer"),

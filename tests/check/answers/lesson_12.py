@@ -160,5 +160,5 @@ WRONG = [
     (reads, 25, "too small"),
     (reads, 6 * 24 * 24, "too large"),
     (stores, 25, "too small"),
-    (stores, "many", "a number is wanted"),
+    (stores, "many", "expected a number"),
 ]

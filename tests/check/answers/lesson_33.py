@@ -28,5 +28,5 @@ WRONG = [
     (together, 34, "too small"),
     (floor, 235 * 5e-6, "too small"),
     (image_by_image, 60_000 * 5e-6, "too small"),
-    (image_by_image, "5.7 s", "a number is wanted"),
+    (image_by_image, "5.7 s", "expected a number"),
 ]

@@ -1,0 +1,54 @@
+"""Check a parallel kernel: its numbers on several threads, and its loops for races."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numba.core.errors import NumbaError
+
+from cnnlab.check.access_log import race
+from cnnlab.check.inputs import CROWDS, STRIDE_ONE, draw
+from cnnlab.check.operation import at, kernel
+from cnnlab.check.verdict import Verdict
+from cnnlab.runtime import thread_pool
+
+
+def threaded(operation: str, function: Callable, **options) -> bool:
+    """Like `exercise`, for a parallel kernel: on 1, 2, 3 and up to 16 threads, many times.
+
+    A race may go well for a while, so each number of threads runs a large case again and again. If
+    the loops can be followed as plain Python, two iterations that meet at an element are found that
+    way, and fewer runs will do. Uses no more threads than Numba made room for at its start, see
+    `cnnlab.runtime.thread_pool`.
+    """
+    for n_threads in sorted({min(n, thread_pool.size()) for n in (1, 2, 3, 16)}):
+        with thread_pool.threads(n_threads):
+            followed = follow(operation, function, options) if n_threads > 1 else None
+            verdict = Verdict(True, "") if followed is None else followed
+            if verdict:
+                verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
+            if verdict:
+                times = 1 if n_threads == 1 else 3 if followed else 12
+                verdict = kernel(operation, function, cases=times * CROWDS, **options)
+        if not verdict:
+            threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
+            right = "" if n_threads == 1 else "right on fewer, and "
+            text = f"on {threads} ({right}wrong here): {verdict.text}"
+            return Verdict(False, text).report()
+    text = f"{operation} agrees with the reference on 1 to {n_threads} threads"
+    return Verdict(True, text).report()
+
+
+def follow(operation: str, function: Callable, options: dict) -> Verdict | None:
+    """The verdict on the loops of a parallel kernel, on several images; see `access_log.race`.
+
+    None if the kernel cannot be followed as plain Python: then only repeated runs can show a race.
+    """
+    case = STRIDE_ONE[2]
+    try:
+        with np.errstate(all="ignore"):  # outputs hold NaN before they are written
+            found = race(function, draw(operation, case), **options)
+    except (TypeError, AttributeError, NumbaError):
+        return None
+    except IndexError as error:
+        return Verdict(False, f"{at(case)}: {error}")
+    return Verdict(found is None, f"{at(case)}: {found}")

@@ -1,0 +1,91 @@
+"""Verdicts: whether an answer is right, and in words which element is wrong and by how much."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a check: true if it passed, and the text to print."""
+
+    passed: bool
+    text: str
+    largest_error: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return f"{'✓' if self.passed else '✗'} {self.text}"
+
+    def report(self) -> bool:
+        """Print it; return whether it passed."""
+        print(self)
+        return self.passed
+
+    def require(self) -> None:
+        """Print it, or raise AssertionError with its text if it failed."""
+        if not self.passed:
+            raise AssertionError(str(self))
+        print(self)
+
+
+def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:
+    """Print whether `got`, a number, answers a question; return it. `why` explains a right one."""
+    if got is None or got is ...:
+        return Verdict(False, f"{what}: not yet answered").report()
+    try:
+        number = float(got)
+    except (TypeError, ValueError):
+        number = np.nan
+    if np.isnan(number):
+        return Verdict(False, f"{what}: expected a number, got {got!r}").report()
+    if np.isclose(number, expected, rtol=rtol, atol=0):
+        return Verdict(True, f"{what}: {got}" + (f" — {why}" if why else "")).report()
+    side = "large" if number > expected else "small"
+    return Verdict(False, f"{what}: {got} is too {side}").report()
+
+
+def differences(name: str, got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
+    """The element that is most wrong, and how many are wrong, in words; empty if none is.
+
+    `got` and `expected` are arrays of one shape; an element may differ by its `tolerance`.
+    """
+    if got.shape != expected.shape:
+        return f"{name}: expected shape {expected.shape}, got {got.shape}"
+    error = abs(got - expected)
+    bad = ~(error <= tolerance)  # NaN is bad
+    if not bad.any():
+        return ""
+    if np.isnan(got).all():
+        return (
+            f"{name} was never written, was added to without being set to zero first, "
+            "or was computed from beyond the end of an input"
+        )
+    worst = np.argmax(np.where(bad, np.nan_to_num(error, nan=np.inf), -1))
+    index = tuple(int(i) for i in np.unravel_index(worst, bad.shape))
+    text = f"{name}[{', '.join(map(str, index))}]: expected {expected[index]:.6g}, "
+    if np.isnan(got[index]):
+        text += "got NaN: it was not written, or was computed from NaN"
+    else:
+        text += f"got {got[index]:.6g}"
+    return f"{text}; {bad.sum()} of {bad.size} elements differ" + hint(got, expected, tolerance)
+
+
+def hint(got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
+    """The name of a common mistake, a constant factor or swapped axes, if the numbers show it."""
+    ratio = got / np.where(expected == 0, np.nan, expected)
+    factor = np.nanmedian(ratio) if np.isfinite(ratio).any() else np.nan
+    if np.isfinite(factor) and abs(factor) > 1e-3 and abs(factor - 1) > 1e-3:
+        plain = min(abs(factor - round(factor)), abs(1 / factor - round(1 / factor))) < 1e-3
+        if (plain or got.size > 1) and np.all(
+            abs(got - factor * expected) <= (1 + abs(factor)) * tolerance
+        ):
+            return f"; all are {factor:.4g} times the expected value"
+    for axes in itertools.permutations(range(got.ndim)):
+        if axes != tuple(range(got.ndim)) and expected.transpose(axes).shape == got.shape:
+            if np.all(abs(got - expected.transpose(axes)) <= tolerance.transpose(axes)):
+                return f"; right with its axes in the order {axes}"
+    return ""

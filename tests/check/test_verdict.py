@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from cnnlab import check
+
+
+@pytest.mark.parametrize(
+    "got, passed, word",
+    [
+        (6.0, True, "because"),
+        (5, False, "too small"),
+        (7, False, "too large"),
+        (..., False, "not yet"),
+        (None, False, "not yet"),
+        ("six", False, "apples: expected a number"),
+        ([6, 6], False, "apples: expected a number"),
+        (float("nan"), False, "apples: expected a number"),
+        (np.float32(6), True, "because"),
+        (6 + 1e-6, True, "because"),
+        (6 + 1e-4, False, "too large"),
+    ],
+)
+def test_an_answer_in_numbers(got, passed, word, capsys):
+    assert check.value("apples", got, 6, why="because") is passed
+    assert word in capsys.readouterr().out
+
+
+def test_a_small_number_is_not_zero():
+    assert check.value("seconds", 1e-9, 1e-9) and not check.value("seconds", 0, 1e-9)
+    assert check.value("about", 5.9, 6, rtol=0.05) and not check.value("about", 5.5, 6, rtol=0.05)
+
+
+def test_a_verdict_is_reported_and_required(capsys):
+    right, wrong = check.Verdict(True, "as it should be"), check.Verdict(False, "not yet")
+    assert right.report() is True and wrong.report() is False
+    right.require()
+    with pytest.raises(AssertionError, match="✗ not yet"):
+        wrong.require()
+    assert capsys.readouterr().out.splitlines() == [str(right), str(wrong), str(right)]
+
+
+@pytest.mark.parametrize(
+    "got, text",
+    [
+        ([1.0, 2.0, 4.0], "d[2]: expected 3, got 4; 1 of 3 elements differ"),
+        ([1.0, np.nan, 3.0], "d[1]: expected 2, got NaN: it was not written, or was computed from"),
+        ([-2.0, -4.0, -6.0], "all are -2 times the expected value"),
+        ([np.nan] * 3, "d was never written"),
+        ([1.0, 2.0], "d: expected shape (3,), got (2,)"),
+    ],
+)
+def test_differences_are_said_in_words(got, text):
+    expected, tolerance = np.array([1.0, 2.0, 3.0]), np.full(3, 1e-6)
+    assert text in check.differences("d", np.array(got), expected, tolerance)
+    assert check.differences("d", expected + 1e-7, expected, tolerance) == ""
