@@ -1,7 +1,7 @@
 """CUDA C: the sources of the kernels, and the two devices that run them.
 
-`load("conv")` gives the kernels of conv.cu. They run on an NVIDIA GPU if there is one, through
-CuPy, and on the emulator otherwise. Within `traced()` it is the emulator, noting every access.
+`load("conv")` gives the kernels of conv.cu. They run on an NVIDIA GPU through CuPy if there is one,
+and on the emulator otherwise. Within `traced()` the emulator runs them and logs every access.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cnnlab.cuda.launcher import Launcher
+from cnnlab.runtime.arguments import one_of
 
 SOURCES = Path(__file__).parent
 _traces: list | None = None
@@ -17,7 +18,7 @@ _traces: list | None = None
 
 @functools.cache
 def gpu() -> tuple[bool, str]:
-    """Whether there is a GPU to use, and one line about it."""
+    """Whether a GPU can be used, and one line that names it or says why not."""
     try:
         import cupy
     except ImportError:
@@ -30,40 +31,39 @@ def gpu() -> tuple[bool, str]:
 
 
 def where() -> str:
-    """The device in a few words, for the title of a measurement."""
+    """The device in a few words, for the title of a plot."""
     return gpu()[1] if gpu()[0] else "the emulator, on one core"
 
 
 class Kernels(Launcher):
-    """The kernels of one CUDA C source, launched on the device that is there."""
+    """The kernels of one CUDA C source, launched on the GPU or the emulator."""
 
     def __init__(self, source: str):
         super().__init__(source)
         self.source = source
-        device(source)  # so that what does not compile is said at once
+        device(source)  # compile now, so that errors show at once
 
-    def _here(self) -> Launcher:
+    def _device(self) -> Launcher:
         return device(self.source) if _traces is None else traced_device(self.source, _traces)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
-        return self._here()._prepare(name, sizes, arguments, shared)
+        return self._device()._prepare(name, sizes, arguments, shared)
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
-        self._here()._run(name, sizes, arguments, shared)
+        self._device()._run(name, sizes, arguments, shared)
 
 
 @functools.cache
 def load(name: str) -> Kernels:
-    """The kernels of one of the course's sources; ValueError for an unknown name."""
+    """The kernels of the course's source `name`.cu; raises ValueError for an unknown name."""
     names = sorted(file.stem for file in SOURCES.glob("*.cu"))
-    if name not in names:
-        raise ValueError(f"name: expected one of {', '.join(names)}, got {name!r}")
+    one_of("name", name, names)
     return Kernels((SOURCES / f"{name}.cu").read_text(encoding="utf-8"))
 
 
 @functools.lru_cache(maxsize=64)
 def device(source: str) -> Launcher:
-    """The kernels of a source on the device that is there."""
+    """The kernels of a source on the GPU if there is one, and on the emulator otherwise."""
     if gpu()[0]:
         from cnnlab.cuda.cupy_device import OnGpu
 
@@ -74,7 +74,7 @@ def device(source: str) -> Launcher:
 
 
 def traced_device(source: str, traces: list) -> Launcher:
-    """The kernels of a source on the emulator, with a trace of each launch appended to `traces`."""
+    """The kernels of a source on the emulator; each launch appends its trace to `traces`."""
     from cnnlab.cuda.emulator.traced import Traced
 
     kernels = Traced(source)
@@ -84,9 +84,9 @@ def traced_device(source: str, traces: list) -> Launcher:
 
 @contextlib.contextmanager
 def traced() -> Iterator[list]:
-    """Within it, all kernels run on the emulator, and each launch appends its trace to the list.
+    """Run all kernels of a `with` block on the emulator; yield the list of their traces.
 
-    A trace tells faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
+    A trace has faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
     """
     global _traces
     outer, _traces = _traces, []
@@ -97,7 +97,7 @@ def traced() -> Iterator[list]:
 
 
 def array_module():
-    """CuPy where kernels run on a GPU, else NumPy: `array_module().empty` is memory for kernels."""
+    """CuPy if kernels run on a GPU, else NumPy: `array_module().empty` is memory for kernels."""
     if gpu()[0]:
         import cupy
 
@@ -108,9 +108,10 @@ def array_module():
 
 
 def graph(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
-    """One call that makes many launches: prepared calls, those of a stage at the same time.
+    """One call that makes all the prepared calls, stage by stage.
 
-    On a GPU a CUDA graph; the emulator makes one call after the other.
+    On a GPU it is a CUDA graph, and the calls of a stage may overlap; the emulator makes one call
+    after the other.
     """
     if gpu()[0]:
         from cnnlab.cuda.cupy_device import capture
@@ -126,7 +127,7 @@ def graph(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
 
 
 def wait() -> None:
-    """Return when the device has done all that it was given; the emulator always has."""
+    """Wait until the device has finished all launches; the emulator always has."""
     if gpu()[0]:
         import cupy
 
@@ -134,16 +135,16 @@ def wait() -> None:
 
 
 def load_ipython_extension(ipython) -> None:
-    """`%load_ext cnnlab.cuda`: `%%cuda mine` compiles the CUDA C of its cell to kernels `mine`."""
+    """Register the cell magic: `%%cuda mine` compiles its cell's CUDA C to the kernels `mine`."""
 
     from IPython.core.error import UsageError  # shown as one line, without a traceback
 
     def cuda(line: str, cell: str) -> None:
         name = line.strip()
         if not name.isidentifier():
-            raise UsageError(f"%%cuda: expected a name, such as in %%cuda mine, got {name!r}")
+            raise UsageError(f"%%cuda: expected a name, as in %%cuda mine, got {name!r}")
         try:
-            ipython.user_ns[name] = Kernels("\n" + cell)  # so that lines count as in the cell
+            ipython.user_ns[name] = Kernels("\n" + cell)  # so that line numbers are the cell's
         except (RuntimeError, ValueError) as error:
             raise UsageError(f"%%cuda {name}: {error}") from error
 

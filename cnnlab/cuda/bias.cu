@@ -1,7 +1,7 @@
-// The gradient at the bias, db (F), as three reductions of dz (N,F,P,Q), P * Q = size. Launch with a
-// block for each filter; the fourth, with warp shuffles, is in conv.cu.
+// The gradient of the bias, db (F), as three reductions of dz (N,F,P,Q), size = P * Q. Launch with
+// one block per filter. A fourth, with warp shuffles, is in conv.cu.
 
-// Every thread adds up all elements of its filter, and the last one's sum counts.
+// Every thread sums all elements of its filter; the last thread stores its sum.
 extern "C" __global__ void bias_serial(const float* dz, float* db, int N, int F, int size)
 {
     int f = blockIdx.x;
@@ -10,10 +10,10 @@ extern "C" __global__ void bias_serial(const float* dz, float* db, int N, int F,
     if (threadIdx.x == blockDim.x - 1) db[f] = sum;
 }
 
-// Each thread has its share of the elements; the first adds up what they found.
+// Each thread sums its share of the elements; the first adds up the partial sums.
 extern "C" __global__ void bias_shared(const float* dz, float* db, int N, int F, int size)
 {
-    extern __shared__ float sums[];  // one for each thread
+    extern __shared__ float sums[];  // one per thread
     int f = blockIdx.x;
     float sum = 0;
     for (int i = threadIdx.x; i < N * size; i += blockDim.x)
@@ -25,7 +25,7 @@ extern "C" __global__ void bias_shared(const float* dz, float* db, int N, int F,
     db[f] = sum;
 }
 
-// As before, but they add up as a tree: half of the threads, then a quarter, and so on.
+// The same shares, but a tree adds the partial sums: half of the threads, then a quarter, and so on.
 extern "C" __global__ void bias_tree(const float* dz, float* db, int N, int F, int size)
 {
     extern __shared__ float sums[];

@@ -1,7 +1,7 @@
-// Convolution: x (N,C,H,W), w (F,C,K,K), b (F), z and dz (N,F,P,Q), with a stride S.
-// Launch with one thread for each element of the output, in blocks of any size.
+// Convolution: x and dx (N,C,H,W), w and dw (F,C,K,K), b and db (F), z and dz (N,F,P,Q), stride S.
+// Launch with one thread per element of the output, in blocks of any size, unless a comment differs.
 
-// Output stationary: a thread gathers all that its element of z needs.
+// Output stationary: each thread gathers the terms of its element of z.
 extern "C" __global__ void conv_forward(const float* x, const float* w, const float* b, float* z,
                                         int N, int C, int H, int W, int F, int K, int S)
 {
@@ -18,7 +18,7 @@ extern "C" __global__ void conv_forward(const float* x, const float* w, const fl
     z[i] = sum;
 }
 
-// A thread gathers from all elements of dz that its element of x went to.
+// Gather: each thread sums over the elements of dz to which its element of x contributed.
 extern "C" __global__ void conv_backward_input(const float* dz, const float* w, float* dx,
                                                int N, int C, int H, int W, int F, int K, int S)
 {
@@ -37,11 +37,11 @@ extern "C" __global__ void conv_backward_input(const float* dz, const float* w, 
     dx[i] = sum;
 }
 
-// A block for each weight: its threads take every place in turn, and a tree adds them up.
+// One block of 256 threads per weight: they share the positions, and a tree adds their sums.
 extern "C" __global__ void conv_backward_weights(const float* x, const float* dz, float* dw,
                                                  int N, int C, int H, int W, int F, int K, int S)
 {
-    __shared__ float sums[256];  // launch with 256 threads
+    __shared__ float sums[256];
     int P = (H - K) / S + 1, Q = (W - K) / S + 1;
     int l = blockIdx.x % K, k = blockIdx.x / K % K;
     int c = blockIdx.x / (K * K) % C, f = blockIdx.x / (K * K * C);
@@ -59,7 +59,7 @@ extern "C" __global__ void conv_backward_weights(const float* x, const float* dz
     if (threadIdx.x == 0) dw[blockIdx.x] = sums[0];
 }
 
-// A block for each filter, and a tree of shuffles: no shared memory within a warp.
+// One block per filter, and a tree of shuffles: within a warp, no shared memory.
 extern "C" __global__ void conv_backward_bias(const float* dz, float* db, int N, int F, int size)
 {
     __shared__ float warps[32];

@@ -23,9 +23,11 @@ class OnGpu(Launcher):
             raise RuntimeError(f"the CUDA source does not compile:\n{error}") from error
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
-        """A call that launches on the current stream and does not wait."""
+        """The call that launches on the current stream, without waiting."""
         if any(isinstance(a, np.ndarray) for a in arguments):
-            raise TypeError(f"{name}: expected CuPy arrays, which stay on the GPU, got NumPy's")
+            raise TypeError(
+                f"{name}: expected CuPy arrays, which stay on the GPU, got NumPy arrays"
+            )
         kernel = self._module.get_function(name)
         launch = tuple(sizes[:3]), tuple(sizes[3:]), tuple(arguments)
         return functools.partial(kernel, *launch, shared_mem=shared)
@@ -44,12 +46,12 @@ class OnGpu(Launcher):
 
 
 def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
-    """The calls as a CUDA graph, to be replayed with one launch.
+    """The calls as a CUDA graph, replayed with one launch.
 
-    The calls of a stage are captured on streams of their own, which meet at its end.
+    Each call of a stage is captured on a stream of its own; the streams join at the stage's end.
     """
-    run(stages)  # compiles and loads what is not yet there; none of that may happen in a capture
-    # Not `non_blocking`: replays wait for what came before them on the default stream.
+    run(stages)  # compiles and loads the kernels, which a capture may not do
+    # Not `non_blocking`: a replay waits for earlier work on the default stream.
     main = cupy.cuda.Stream()
     others = [cupy.cuda.Stream() for _ in range(max(map(len, stages)) - 1)]
     with main:
@@ -63,20 +65,20 @@ def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None
     def replay() -> None:
         captured.launch(main)
 
-    replay.keeps = stages, main, others  # the graph has only addresses of their arrays
+    replay.keeps = stages, main, others  # the graph holds only the addresses of their arrays
     return replay
 
 
 def run(stages, main=None, others=()) -> None:
-    """Make the calls; with streams, a stage's first on `main` and the others beside it."""
+    """Make the calls; with streams, a stage's first on `main` and the rest on `others`."""
     for stage in stages:
-        beside = others[: len(stage) - 1]
-        if beside:
+        forked = others[: len(stage) - 1]
+        if forked:
             begun = main.record()
-            for stream in beside:
+            for stream in forked:
                 stream.wait_event(begun)
         stage[0]()
-        for call, stream in zip(stage[1:], beside or [None] * len(stage[1:]), strict=True):
+        for call, stream in zip(stage[1:], forked or [None] * len(stage[1:]), strict=True):
             if stream is None:
                 call()
                 continue

@@ -1,6 +1,6 @@
-// Fully connected: x and dx (N,D), w (O,D), b (O), z and dz (N,O).
+// Fully connected: x and dx (N,D), w and dw (O,D), b (O), z and dz (N,O).
 
-// A block of 64 threads for each output: they share its sum, and a tree adds up their parts.
+// One block of 64 threads per output: they share its terms, and a tree adds their sums.
 extern "C" __global__ void dense_forward(const float* x, const float* w, const float* b, float* z,
                                          int N, int D, int O)
 {
@@ -16,11 +16,11 @@ extern "C" __global__ void dense_forward(const float* x, const float* w, const f
     if (threadIdx.x == 0) z[blockIdx.x] = b[o] + sums[0];
 }
 
-// A block for each square of 16 x 16 results: a matrix product, a square of x and one of w at a time.
+// A tiled matrix product: one block of 16 x 16 threads per tile of z, one tile of x and w at a time.
 extern "C" __global__ void dense_forward_tiled(const float* x, const float* w, const float* b, float* z,
                                                int N, int D, int O)
 {
-    __shared__ float images[16][17], weights[16][17];  // a column more, so that no two rows share a bank
+    __shared__ float images[16][17], weights[16][17];  // 17: rows start in different banks
     int col = threadIdx.x, row = threadIdx.y;
     int n = blockIdx.y * 16 + row, o = blockIdx.x * 16 + col;
     float sum = 0;
@@ -35,7 +35,7 @@ extern "C" __global__ void dense_forward_tiled(const float* x, const float* w, c
     if (n < N && o < O) z[n * O + o] = sum + b[o];
 }
 
-// A thread for each element of dx.
+// One thread per element of dx.
 extern "C" __global__ void dense_backward_input(const float* dz, const float* w, float* dx,
                                                 int N, int D, int O)
 {
@@ -47,7 +47,7 @@ extern "C" __global__ void dense_backward_input(const float* dz, const float* w,
     dx[i] = sum;
 }
 
-// A thread for each weight; neighbours read neighbours.
+// One thread per weight; neighbouring threads read neighbouring elements.
 extern "C" __global__ void dense_backward_weights(const float* x, const float* dz, float* dw,
                                                   int N, int D, int O)
 {

@@ -1,4 +1,4 @@
-// A thread for each element; nothing is shared. And the loss, with a thread for each image.
+// Elementwise operations, one thread per element; and the loss, one thread per image.
 
 extern "C" __global__ void sigmoid(const float* z, float* y, int size)
 {
@@ -12,8 +12,8 @@ extern "C" __global__ void sigmoid_backward(const float* y, const float* dy, flo
     if (i < size) dz[i] = dy[i] * y[i] * (1.0f - y[i]);
 }
 
-// Binary cross-entropy of the sigmoids y (N,O) with the labels (N): the loss of each image, and the
-// gradient at the preactivation, y - onehot. A probability of 0 counts as 1e-30.
+// Binary cross-entropy of the sigmoids y (N,O) and the labels (N): the losses (N) of the images, and
+// dz (N,O), the gradient of the preactivation, y - onehot. A probability of 0 counts as 1e-30.
 extern "C" __global__ void cross_entropy(const float* y, const int* labels, float* dz, float* losses,
                                          int N, int O)
 {

@@ -1,9 +1,9 @@
-// Two operations in one launch: what the first finds goes to the second in a register, and the sums z
-// before the sigmoid are never written. Shapes as in conv.cu, pool.cu and dense.cu; y is the output.
+// Fused operations: the first passes its result to the second in a register, and the preactivation z
+// is never written. Shapes as in conv.cu, pool.cu and dense.cu; y has the shape of z.
 
 __device__ float sigmoid_of(float z) { return 1.0f / (1.0f + expf(-z)); }
 
-// Convolution and sigmoid, a thread for each result.
+// Convolution and sigmoid, one thread per element of y.
 extern "C" __global__ void conv_sigmoid(const float* x, const float* w, const float* b, float* y,
                                         int N, int C, int H, int W, int F, int K, int S)
 {
@@ -20,7 +20,7 @@ extern "C" __global__ void conv_sigmoid(const float* x, const float* w, const fl
     y[i] = sigmoid_of(sum);
 }
 
-// Pooling and sigmoid, a thread for each result.
+// Pooling and sigmoid, one thread per element of y.
 extern "C" __global__ void pool_sigmoid(const float* x, const float* w, const float* b, float* y,
                                         int N, int C, int H, int W, int K, int S)
 {
@@ -35,8 +35,8 @@ extern "C" __global__ void pool_sigmoid(const float* x, const float* w, const fl
     y[i] = sigmoid_of(sum);
 }
 
-// Fully connected layer, sigmoid, loss and its gradient at z: a block for each image, and a warp of
-// 32 threads for each output in turn. A probability of 0 counts as 1e-30.
+// Fully connected layer, sigmoid, loss and its gradient dz: one block per image, and a warp of 32
+// threads for each output in turn. A probability of 0 counts as 1e-30.
 extern "C" __global__ void dense_loss(const float* x, const float* w, const float* b,
                                       const int* labels, float* dz, float* losses, int D, int O)
 {
@@ -58,7 +58,7 @@ extern "C" __global__ void dense_loss(const float* x, const float* w, const floa
     if (threadIdx.x == 0) losses[n] = total;
 }
 
-// Pooling's gradient at its input, times the slope of the sigmoid before it, whose output is x.
+// The gradient of the pooling's input, times the derivative of the sigmoid before it (output x).
 extern "C" __global__ void pool_backward_sigmoid(const float* dz, const float* w, const float* x,
                                                  float* dx, int N, int C, int H, int W, int K, int S)
 {
@@ -75,7 +75,7 @@ extern "C" __global__ void pool_backward_sigmoid(const float* dz, const float* w
     dx[i] = sum * x[i] * (1.0f - x[i]);
 }
 
-// The fully connected layer's gradient at its input, times the slope of the sigmoid before it.
+// The gradient of the dense layer's input, times the derivative of the sigmoid before it (output x).
 extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* w, const float* x,
                                                   float* dx, int N, int D, int O)
 {
@@ -87,8 +87,8 @@ extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* 
     dx[i] = sum * x[i] * (1.0f - x[i]);
 }
 
-// The batch that begins at `position` in the order of the n images, round and round: x (batch, size)
-// and y (batch), a thread for each pixel.
+// Copy the batch at `position` of the order of the n images, which wraps around, to x (batch, size)
+// and y (batch). One thread per pixel.
 extern "C" __global__ void take_batch(const float* images, const int* labels, const int* order,
                                       const int* position, float* x, int* y, int batch, int size,
                                       int n)
@@ -100,8 +100,8 @@ extern "C" __global__ void take_batch(const float* images, const int* labels, co
     if (i % size == 0) y[i / size] = labels[image];
 }
 
-// Gradient descent: w -= rate * dw, for all parameters of the network in one array; and on to the
-// next batch, since a graph that is replayed cannot be told which one it is.
+// Gradient descent, w -= rate * dw, for all parameters of the network in one array. It also advances
+// the position of the batch, since a replayed graph takes no arguments.
 extern "C" __global__ void update(float* w, const float* dw, float rate, int size, int* position,
                                   int batch, int n)
 {

@@ -1,4 +1,4 @@
-"""What both devices share: the kernels of a source, and the checks of a launch."""
+"""What both devices share: the parameters of a source's kernels, and the checks of a launch."""
 
 import math
 import re
@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnnlab.runtime.arguments import one_of
+
 KERNEL = re.compile(r"__global__\s+void\s+(\w+)\s*\(([^)]*)\)")
 MOST_THREADS = 1024
-MOST_SHARED = 48 * 1024  # bytes: what every GPU grants a block that does not ask for more
+MOST_SHARED = 48 * 1024  # bytes: what every GPU grants a block by default
 DTYPES = {"float*": np.float32, "double*": np.float64, "int*": np.int32}
 SCALARS = {"int": np.int32, "unsigned": np.uint32, "float": np.float32}
 
 
 class Parameter(NamedTuple):
-    """A parameter of a kernel: its name, its type such as "float*", and whether it is const."""
+    """A parameter of a kernel: its name, its type (say, "float*"), and whether it is const."""
 
     name: str
     kind: str
@@ -27,7 +29,7 @@ class Parameter(NamedTuple):
 
 
 class Launcher:
-    """The kernels of one CUDA C source, by name; a device says how they are run."""
+    """The kernels of one CUDA C source, by name; a subclass for each device runs them."""
 
     def __init__(self, source: str):
         plain = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
@@ -36,25 +38,25 @@ class Launcher:
             raise ValueError("source: expected a __global__ function, got none")
 
     def launch(self, name: str, grid: Sequence[int], block: Sequence[int], *arguments, shared=0):
-        """Run `name<<<grid, block, shared>>>(arguments)` on arrays and numbers, and wait.
+        """Run `name<<<grid, block, shared>>>(*arguments)` on arrays and numbers, and wait.
 
-        Arrays that are not const hold the results afterwards. Raises ValueError or TypeError for a
-        wrong launch, RuntimeError for a fault of the kernel.
+        Writes the results to the arrays that are not const. `shared` is the dynamic shared memory
+        in bytes. Raises ValueError or TypeError for a wrong launch, RuntimeError for a fault of the
+        kernel.
         """
         self._run(*self._checked(name, grid, block, arguments, shared))
 
     def prepare(
         self, name: str, grid: Sequence[int], block: Sequence[int], *arguments, shared=0
     ) -> Callable[[], None]:
-        """As `launch`, but return a call that does it, without checks; on a GPU it does not wait.
+        """Check a launch, and return a call that makes it without checks; a GPU's does not wait.
 
-        On a GPU the arrays must be there already, as those of `cnnlab.cuda.array_module()` are.
+        On a GPU the arrays must lie there already, as those of `cnnlab.cuda.array_module()` do.
         """
         return self._prepare(*self._checked(name, grid, block, arguments, shared))
 
     def _checked(self, name, grid, block, arguments, shared) -> tuple:
-        if name not in self.parameters:
-            raise ValueError(f"name: expected one of {', '.join(self.parameters)}, got {name!r}")
+        one_of("name", name, self.parameters)
         sizes = [*grid, *[1] * (3 - len(grid)), *block, *[1] * (3 - len(block))]
         if len(sizes) != 6 or min(sizes) < 1 or math.prod(sizes[3:]) > MOST_THREADS:
             raise ValueError(
@@ -72,7 +74,7 @@ class Launcher:
         return name, sizes, [checked(name, *pair) for pair in pairs], shared
 
     def over(self, name: str, size: int, *arguments) -> None:
-        """Launch with a thread for each of `size` elements, in blocks of 256."""
+        """Launch with one thread per element of `size`, in blocks of 256."""
         self.launch(name, (-(-size // 256),), (256,), *arguments)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
@@ -83,7 +85,10 @@ class Launcher:
 
 
 def parameters(text: str) -> list[Parameter]:
-    """The parameters of a kernel, from the text between its parentheses; ValueError if unknown."""
+    """The parameters of a kernel, from the text between its parentheses.
+
+    Raises ValueError for an unknown type.
+    """
     found = []
     for parameter in text.split(","):
         words = parameter.replace("*", " * ").split()
@@ -96,7 +101,7 @@ def parameters(text: str) -> list[Parameter]:
 
 
 def checked(kernel: str, parameter: Parameter, value):
-    """A kernel's argument, of the type that its parameter has."""
+    """An argument of a kernel, as its parameter's type; raises TypeError or ValueError if unfit."""
     name, kind, _ = parameter
     if kind in SCALARS:
         return SCALARS[kind](value)

@@ -1,5 +1,5 @@
-// Trainable pooling, a kernel for each map: x and dx (N,C,H,W), w (C,K,K), b (C), z and dz (N,C,P,Q),
-// with a stride S. Launch with one thread for each element of the output, unless it says otherwise.
+// Trainable pooling, one kernel per map: x and dx (N,C,H,W), w and dw (C,K,K), b (C), z and dz
+// (N,C,P,Q), stride S. Launch with one thread per element of the output, unless a comment differs.
 
 extern "C" __global__ void pool_forward(const float* x, const float* w, const float* b, float* z,
                                         int N, int C, int H, int W, int K, int S)
@@ -31,7 +31,7 @@ extern "C" __global__ void pool_backward_input(const float* dz, const float* w, 
     dx[i] = sum;
 }
 
-// A block of 256 threads for each weight, which a tree in shared memory adds up.
+// One block of 256 threads per weight: they share the positions, and a tree adds their sums.
 extern "C" __global__ void pool_backward_weights(const float* x, const float* dz, float* dw,
                                                  int N, int C, int H, int W, int K, int S)
 {

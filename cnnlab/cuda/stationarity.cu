@@ -1,7 +1,7 @@
 // The convolution's gradients in other orders: x and dx (N,C,H,W), w and dw (F,C,K,K), dz (N,F,P,Q),
-// with a stride S. Where threads share a result they add to it atomically, and it must be zero before.
+// stride S. Threads that share an output add to it atomically; set it to zero before the launch.
 
-// An element of dz stays with its thread, which scatters it to all pixels that it came from.
+// Scatter: each thread keeps its element of dz, and adds its share to every pixel it came from.
 extern "C" __global__ void conv_backward_input_scatter(const float* dz, const float* w, float* dx,
                                                        int N, int C, int H, int W, int F, int K, int S)
 {
@@ -17,7 +17,7 @@ extern "C" __global__ void conv_backward_input_scatter(const float* dz, const fl
                           w[((f * C + c) * K + k) * K + l] * grad);
 }
 
-// A weight stays with its block, whose threads pass over every place: launch a block for each weight.
+// Weight stationary: one block per weight, which it keeps while its threads share the positions.
 extern "C" __global__ void conv_backward_input_by_weight(const float* dz, const float* w, float* dx,
                                                          int N, int C, int H, int W, int F, int K,
                                                          int S)
@@ -33,7 +33,7 @@ extern "C" __global__ void conv_backward_input_by_weight(const float* dz, const 
     }
 }
 
-// An element of dz stays, and adds to all weights of its filter.
+// Scatter: each thread keeps its element of dz, and adds to every weight of its filter.
 extern "C" __global__ void conv_backward_weights_scatter(const float* x, const float* dz, float* dw,
                                                          int N, int C, int H, int W, int F, int K,
                                                          int S)
@@ -50,7 +50,7 @@ extern "C" __global__ void conv_backward_weights_scatter(const float* x, const f
                           x[((n * C + c) * H + p * S + k) * W + q * S + l] * grad);
 }
 
-// First of two stages: an image's own gradient, a thread for each weight, into parts (N, F*C*K*K).
+// First of two stages: the gradient of each image, parts (N, F*C*K*K). One thread per element.
 extern "C" __global__ void conv_backward_weights_parts(const float* x, const float* dz, float* parts,
                                                        int N, int C, int H, int W, int F, int K, int S)
 {
@@ -66,7 +66,7 @@ extern "C" __global__ void conv_backward_weights_parts(const float* x, const flo
     parts[i] = sum;
 }
 
-// Second stage: add up the rows of parts (n, size), a thread for each column.
+// Second stage: sum the rows of parts (n, size). One thread per column.
 extern "C" __global__ void add_parts(const float* parts, float* sum, int n, int size)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

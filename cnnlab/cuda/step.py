@@ -1,4 +1,4 @@
-"""A step of training on the device: data, parameters and gradients stay there."""
+"""A training step on the device, where data, parameters and gradients stay."""
 
 import math
 from collections.abc import Callable
@@ -12,25 +12,25 @@ Call = Callable[[], None]
 
 
 class Step:
-    """Forward, backward and update for one batch after the other, as prepared launches.
+    """Forward, backward and update for one batch after another, as prepared launches.
 
     Parameters
     ----------
     params : Parameters, float32; a copy goes to the device, see `parameters`
     images, labels : the training set, float32 (n,C,H,W) and integers (n), copied to the device
-    batch : images a step; after the last of the set comes the first again, see `start`
-    rate : the learning rate, for a gradient that is the batch's mean
-    fused : sigmoids and the loss within the kernels before and after them
+    batch : images per step; the first image follows the last, see `start`
+    rate : the learning rate, for the mean gradient of a batch
+    fused : whether sigmoids and the loss are part of the kernels before and after them
 
-    `stages` has the launches in order; those of a stage do not need each other. Raises ValueError
-    if the set is smaller than a batch.
+    `stages` has the launches in order; those of one stage are independent. Raises ValueError if the
+    set is smaller than a batch.
     """
 
     def __init__(self, params: Parameters, images, labels, *, batch=256, rate=0.4, fused=False):
         if not 1 <= batch <= len(images):
             raise ValueError(f"batch: expected 1 to {len(images)} images, got {batch}")
         self._xp = xp = cuda.array_module()
-        self._of = params
+        self._params = params
         self.steps_an_epoch = len(images) // batch
         self._flat, self._grads = xp.asarray(params.flat.copy()), xp.zeros_like(params.flat)
         self._images = xp.ascontiguousarray(xp.asarray(images))
@@ -42,53 +42,59 @@ class Step:
         self.stages = self._fused() if fused else self._plain()
 
     def __call__(self) -> None:
-        """Make every launch, one after the other; on a GPU without waiting for the last."""
+        """Make all launches in order; on a GPU, without waiting for them."""
         for stage in self.stages:
             for call in stage:
                 call()
 
     @property
     def n_launches(self) -> int:
-        """Launches of one step."""
+        """The number of launches of a step."""
         return sum(map(len, self.stages))
 
     def start(self, order) -> None:
-        """Begin an epoch that takes the images in this order, a permutation of their numbers."""
+        """Begin an epoch with the images in this order, a permutation of their numbers.
+
+        Raises ValueError for anything else.
+        """
         order = np.asarray(order)
         if sorted(order.tolist()) != list(range(len(self._order))):
-            raise ValueError(f"order: expected a permutation of {len(self._order)} numbers")
+            got = np.array2string(order, threshold=8)  # a long order in a few numbers
+            raise ValueError(
+                f"order: expected a permutation of {len(self._order)} numbers, got {got}"
+            )
         self._order[...] = self._xp.asarray(order.astype(np.int32))
         self._position[...] = 0
 
     def loss(self) -> float:
-        """The mean loss of the latest batch."""
+        """The mean loss of the last batch."""
         return float(self._losses.sum()) / self.batch
 
     def graph(self) -> Call:
-        """One call that makes every launch of a step: on a GPU, a CUDA graph."""
+        """One call that makes all launches of a step: on a GPU, a CUDA graph."""
         kept = self._flat.copy(), self._position.copy()
         replay = cuda.graph(self.stages)
         self._flat[...], self._position[...] = kept  # capturing may have made a step
         return replay
 
     def parameters(self) -> Parameters:
-        """The parameters as they are now, brought back from the device."""
-        return self._back(self._flat)
+        """The current parameters, copied from the device."""
+        return self._from_device(self._flat)
 
     def gradients(self) -> Parameters:
-        """The gradients of the latest batch, summed over its images."""
-        return self._back(self._grads)
+        """The gradients of the last batch, summed over its images."""
+        return self._from_device(self._grads)
 
-    def _back(self, flat) -> Parameters:
-        params = self._of.copy()
+    def _from_device(self, flat) -> Parameters:
+        params = self._params.copy()
         params.flat[:] = flat if isinstance(flat, np.ndarray) else flat.get()
         return params
 
     # --- the launches ---------------------------------------------------------------------------
 
     def _arrays(self):
-        """Sizes, and memory for a batch: made once, since a graph keeps the addresses."""
-        net, empty = self._of.network, self._xp.empty
+        """Memory for a batch by name, made once: a graph keeps the addresses."""
+        net, empty = self._params.network, self._xp.empty
         batches = {name: net[name].shape for name in ("conv", "pool", "dense")}
         batches["x"] = net.image_shape
         made = {name: empty((self.batch, *shape), np.float32) for name, shape in batches.items()}
@@ -96,8 +102,8 @@ class Step:
         return made | {"y": empty(self.batch, np.int32)}
 
     def _sizes(self):
-        """What the kernels of each layer take after their arrays."""
-        n, net = self.batch, self._of.network
+        """The sizes that the kernels of each layer take after their arrays."""
+        n, net = self.batch, self._params.network
         conv, pool, dense = (net[name] for name in ("conv", "pool", "dense"))
         return (
             (n, *conv.input_shape, conv.layer.filters, conv.layer.kernel, 1),
@@ -106,14 +112,10 @@ class Step:
         )
 
     def _plain(self) -> list[list[Call]]:
-        """A launch for each operation of the contract, in its order."""
-        n, net, a = self.batch, self._of.network, self._arrays()
-        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = Parameters(
-            self._of.network, flat=self._flat
-        )
-        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = Parameters(
-            self._of.network, flat=self._grads
-        )
+        """One launch per operation of the contract."""
+        n, net, a = self.batch, self._params.network, self._arrays()
+        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = Parameters(net, flat=self._flat)
+        conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db = Parameters(net, flat=self._grads)
         conv_z, pool_z, dense_z = (self._xp.empty_like(a[k]) for k in ("conv", "pool", "dense"))
         conv_dz, pool_dz = self._xp.empty_like(conv_z), self._xp.empty_like(pool_z)
         conv, pool, dense = self._sizes()
@@ -152,14 +154,10 @@ class Step:
         return [[call] for call in calls]
 
     def _fused(self) -> list[list[Call]]:
-        """Sums before the sigmoids are never written; gradients of a layer share a stage."""
-        n, net, a = self.batch, self._of.network, self._arrays()
-        (conv_w, conv_b, pool_w, pool_b, dense_w, dense_b) = Parameters(
-            self._of.network, flat=self._flat
-        )
-        (conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db) = Parameters(
-            self._of.network, flat=self._grads
-        )
+        """Fused launches, which never write a preactivation; a layer's gradients share a stage."""
+        n, net, a = self.batch, self._params.network, self._arrays()
+        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = Parameters(net, flat=self._flat)
+        conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db = Parameters(net, flat=self._grads)
         conv, pool, dense = self._sizes()
         over, per = self._over, self._per
         return [
@@ -190,11 +188,13 @@ class Step:
         ]  # fmt: skip
 
     def _take(self, x, y) -> Call:
+        """Copy the next batch to x and y."""
         given = self._images, self._labels, self._order, self._position, x, y
         sizes = self.batch, x.size // self.batch, len(self._order)
         return self._over("fused", "take_batch", x.size, *given, *sizes)
 
     def _update(self) -> Call:
+        """Subtract rate × mean gradient from the parameters, and go on to the next batch."""
         scale = self.rate / self.batch
         size, flat = self._flat.size, self._flat
         given = flat, self._grads, scale, size, self._position, self.batch, len(self._order)
@@ -202,8 +202,10 @@ class Step:
 
     @staticmethod
     def _over(source: str, kernel: str, size: int, *arguments) -> Call:
+        """A launch with one thread per element of `size`."""
         return cuda.load(source).prepare(kernel, (-(-size // 256),), (256,), *arguments)
 
     @staticmethod
     def _per(source: str, kernel: str, blocks: int, threads: int, *arguments) -> Call:
+        """A launch with one block per result."""
         return cuda.load(source).prepare(kernel, (blocks,), (threads,), *arguments)

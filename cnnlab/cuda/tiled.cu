@@ -1,7 +1,7 @@
-// Convolution forward with less traffic: x (N,C,H,W), w (F,C,K,K), b (F), z (N,F,P,Q), a stride S.
+// Convolution forward with less traffic: x (N,C,H,W), w (F,C,K,K), b (F), z (N,F,P,Q), stride S.
 
-// A block for each square of results in one image. It reads its pixels once, with the halo around
-// them, into shared memory, where they serve all threads and all filters. Launch with blocks of
+// One block per square tile of an image's outputs. It loads its pixels once, with the halo around
+// them, into shared memory, where all threads and filters reuse them. Launch with blocks of
 // (side, side) threads and C * edge * edge floats of shared memory, edge = (side - 1) * S + K.
 extern "C" __global__ void conv_forward_tiled(const float* x, const float* w, const float* b, float* z,
                                               int N, int C, int H, int W, int F, int K, int S)
@@ -29,8 +29,8 @@ extern "C" __global__ void conv_forward_tiled(const float* x, const float* w, co
     }
 }
 
-// A thread for each place and four filters: a pixel that it has read serves four results, which
-// stay in registers. Launch with a thread for each place and each group of four filters.
+// One thread per position and group of four filters: each pixel it loads serves four sums, which
+// stay in registers.
 extern "C" __global__ void conv_forward_four_filters(const float* x, const float* w, const float* b,
                                                      float* z, int N, int C, int H, int W, int F,
                                                      int K, int S)
@@ -39,7 +39,7 @@ extern "C" __global__ void conv_forward_four_filters(const float* x, const float
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= N * groups * P * Q) return;
     int q = i % Q, p = i / Q % P, first = i / (Q * P) % groups * 4, n = i / (Q * P * groups);
-    int taps = C * K * K, last = F - 1;  // past the last filter, the last is computed once more
+    int taps = C * K * K, last = F - 1;  // a group's missing filters repeat the last one
     const float* w0 = w + first * taps;
     const float* w1 = w + min(first + 1, last) * taps;
     const float* w2 = w + min(first + 2, last) * taps;

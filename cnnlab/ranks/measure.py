@@ -6,7 +6,6 @@ Every rank calls these functions with the same arguments, and gets the same samp
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from mpi4py import MPI
 
 from cnnlab.ranks.collectives import allreduce
 from cnnlab.runtime.arguments import at_least
@@ -35,6 +34,8 @@ def alternately(comm, calls: dict[str, Callable], repeats: int = 11) -> dict[str
 
 def sample(comm, call: Callable, n: int) -> float:
     """The mean seconds of n calls, on the slowest rank."""
+    from mpi4py import MPI  # importing it starts MPI
+
     comm.Barrier()
     start = MPI.Wtime()
     for _ in range(n):
@@ -77,6 +78,8 @@ def allreduces(comm, names: Sequence[str], n: int, repeats: int = 11) -> dict[st
 
     Each is first compared with MPI's; raises AssertionError where the sums differ.
     """
+    from mpi4py import MPI
+
     mine = np.random.default_rng([comm.rank, n]).random(n).astype(np.float32)
     expected, work = np.empty_like(mine), np.zeros_like(mine)
     comm.Allreduce(mine, expected)

@@ -103,12 +103,12 @@ def test_atomics_add_up():
         (
             RETURNS_EARLY,
             (3,),
-            r"\(0, 0, 0\) waits at a barrier in line 6 .*\(3, 0, 0\) never comes",
+            r"\(0, 0, 0\) waits at a barrier in line 6 .*\(3, 0, 0\) never reaches: it has",
         ),
         (
             BARRIER_IN_A_BRANCH,
             (),
-            r"\(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\)",
+            r"\(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\) does not reach",
         ),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_wrong_array_is_named(array, error, words):
         (
             "__constant__ int a; __global__ void k(int* a) {}",
             ValueError,
-            "does not know __constant__",
+            "source: expected CUDA C that the emulator supports, got __constant__",
         ),
         ("__global__ void k(int* a) { a[0] = b; }", RuntimeError, r"kernel.cu:1.*'b' was not"),
     ],

@@ -145,7 +145,7 @@ PLANTED = [
      "31 - threadIdx.x];", "race", r"line 5, and .* line 7 with no barrier between: row\["),
     ("missing __syncwarp", "warp", "    __syncwarp();\n", "", "race", r"row\["),
     ("off by one", "sums", "threadIdx.x + half", "threadIdx.x + half + 1", "out of bounds",
-     r"thread 31 of block 0 reads sums\[64\], 1 after its last element \(1 such\)"),
+     r"thread 31 of block 0 reads sums\[64\], 1 after its last element \(1 access\)"),
     ("a tree one level too tall", "sums", "half = 32", "half = 64", "out of bounds",
      r"reads sums\[64\]"),
     ("dropped guard", "transposed", "if (x < n && y < n) ", "", "out of bounds",
@@ -158,9 +158,9 @@ PLANTED = [
     ("before the first", "warp", "row[31 - threadIdx.x]", "row[30 - (int)threadIdx.x]",
      "out of bounds", r"thread 31 of block 0 reads row\[-1\], 1 before its first element"),
     ("read before write", "warp", "row[threadIdx.x] = a", "if (threadIdx.x) row[threadIdx.x] = a",
-     "uninitialised read", r"thread 31 of block 0 reads row\[0\], which nobody has written"),
+     "uninitialised read", r"thread 31 of block 0 reads row\[0\], which no thread has written"),
     ("an output that is not set first", "adds", "    atomicAdd", "    if (n == 0) atomicAdd",
-     "uninitialised read", r"changes|reads out\[0\], which nobody"),
+     "uninitialised read", r"changes|reads out\[0\], which no thread"),
     ("not atomic", "adds", ADDS, "    out[threadIdx.x % 4] += a[threadIdx.x];", "race",
      r"block 0 .* block 1 .* no barrier between: out\["),
     ("a result beyond the last", "adds", ADDS, ADDS + "\n    if (n) out[5] = 0;", "out of bounds",
@@ -208,7 +208,7 @@ def test_a_warps_barrier_does_not_part_warps_in_global_memory():
 def test_what_another_block_left_in_shared_memory_is_not_there():
     found = trace(kernel(LEFT_BY_ANOTHER), floats(1), floats(64), 0, grid=(2,)).faults()
     assert [fault.kind for fault in found] == ["uninitialised read"]
-    assert "thread 0 of block 1 reads row[0]" in found[0].text and "(32 such)" in found[0].text
+    assert "thread 0 of block 1 reads row[0]" in found[0].text and "(32 accesses)" in found[0].text
 
 
 def test_far_out_of_bounds_stops_the_kernel_and_is_named():
@@ -228,7 +228,7 @@ def test_a_barrier_in_a_branch_is_named_when_traced_too():
 
 def test_more_accesses_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("cnnlab.cuda.emulator.traced.MOST", 1000)
-    with pytest.raises(RuntimeError, match="more than 1,000 accesses to trace"):
+    with pytest.raises(RuntimeError, match="expected at most 1,000 accesses to trace, got more"):
         trace(kernel("    for (int i = 0; i < n; i++) out[0] = a[0];"), floats(1), floats(1), 10**9)
 
 

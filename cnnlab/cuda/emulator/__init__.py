@@ -1,4 +1,4 @@
-"""CUDA C without a GPU: the same source, compiled as C++ by the system's compiler, on one core."""
+"""CUDA C without a GPU: the same source, compiled as C++, on one core."""
 
 import ctypes
 import functools
@@ -15,6 +15,7 @@ import numpy as np
 
 from cnnlab.cuda.launcher import Launcher
 from cnnlab.runtime import cache
+from cnnlab.runtime.files import replacing
 
 HERE = Path(__file__).parent
 HEADERS = "switch.h", "device.h"
@@ -25,7 +26,7 @@ UNSUPPORTED = re.compile(
     r"<<<|__constant__|__managed__|\btexture\b|cooperative_groups|\basm\b|\bwmma\b|\bcuda::"
 )
 
-LOCK = threading.Lock()  # a library runs one kernel at a time: its fibres are global
+LOCK = threading.Lock()  # one kernel at a time: the fibres of a library are global
 RUN = """
 extern "C" const char* run_{name}(void** arguments, const unsigned* sizes, size_t shared)
 {{
@@ -36,7 +37,7 @@ extern "C" const char* run_{name}(void** arguments, const unsigned* sizes, size_
 
 
 class Emulated(Launcher):
-    """The kernels of one CUDA C source as machine code of this CPU, a fibre for every thread."""
+    """The kernels of one CUDA C source, compiled for this CPU, with a fibre per thread."""
 
     def __init__(self, source: str):
         super().__init__(source)
@@ -53,7 +54,7 @@ class Emulated(Launcher):
         run = getattr(self._library, f"run_{name}")
         run.restype = ctypes.c_char_p
 
-        def call(keep=(arguments, values)) -> None:  # they must outlive the pointers
+        def call(keep=(arguments, values)) -> None:  # which must outlive the pointers
             with LOCK:
                 fault = run(pointers, numbers, n_shared)
             if fault:
@@ -63,12 +64,12 @@ class Emulated(Launcher):
 
 
 def translate(source: str, kernels: list[str]) -> str:
-    """The C++ for a CUDA source: the header before it, and a C function to run each kernel.
+    """The C++ for a CUDA source: the headers before it, a C function to run each kernel after it.
 
-    Raises ValueError for what the emulator does not know.
+    Raises ValueError for CUDA that the emulator does not support.
     """
     if found := UNSUPPORTED.search(re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)):
-        raise ValueError(f"source: the emulator does not know {found[0]}")
+        raise ValueError(f"source: expected CUDA C that the emulator supports, got {found[0]}")
     body = DYNAMIC.sub(r'\1* \2 = emulator::shared<\1>("\2");', source)
     body = SHARED.sub(shared_arrays, body)
     runs = "".join(RUN.format(name=name) for name in kernels)
@@ -77,7 +78,7 @@ def translate(source: str, kernels: list[str]) -> str:
 
 
 def shared_arrays(declaration: re.Match) -> str:
-    """The C++ for a declaration of __shared__ variables, on one line, so that lines keep count."""
+    """The C++ for a declaration of __shared__ variables, on one line to keep line numbers."""
     kind, variables = declaration.groups()
     return " ".join(
         f"typedef {kind} {name}_type{extents.strip()}; "
@@ -90,7 +91,10 @@ def shared_arrays(declaration: re.Match) -> str:
 
 @functools.cache
 def compiler() -> list[str]:
-    """The command of a C++ compiler: the system's, or that of the package ziglang."""
+    """The command of a C++ compiler: the system's, or the one in the package ziglang.
+
+    Raises RuntimeError without one.
+    """
     for name in ("g++", "clang++", "c++"):
         if shutil.which(name):
             return [name]
@@ -104,15 +108,18 @@ def compiler() -> list[str]:
 
 
 def build(text: str, options: tuple[str, ...] = ("-O2",)) -> Path:
-    """Compile C++ to a shared library, kept by its content; RuntimeError with what is wrong."""
+    """Compile C++ to a shared library, cached under a digest of its text and options.
+
+    Raises RuntimeError with the compiler's errors.
+    """
     command = [*compiler(), "-std=c++17", "-fPIC", "-w", *options]
     digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]
     library = cache.folder("cuda") / f"{digest}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        with tempfile.TemporaryDirectory() as folder:
             Path(folder, "kernel.cpp").write_text(text, encoding="utf-8")
-            # Linked without the options: the library that they would link is not wanted.
+            # Link without the options: they would add the thread sanitizer's library.
             steps = [[*command, "-c", "kernel.cpp"], [*compiler(), "-shared", "kernel.o"]]
             for step, made in zip(steps, ("kernel.o", "kernel.so"), strict=True):
                 environment = os.environ | {"LC_ALL": "C"}
@@ -122,5 +129,6 @@ def build(text: str, options: tuple[str, ...] = ("-O2",)) -> Path:
                 if done.returncode:
                     errors = [line for line in done.stderr.splitlines() if "error" in line]
                     raise RuntimeError("the CUDA source does not compile:\n" + "\n".join(errors))
-            os.replace(Path(folder, "kernel.so"), library)
+            with replacing(library) as file:
+                file.write(Path(folder, "kernel.so").read_bytes())
     return library

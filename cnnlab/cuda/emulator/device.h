@@ -1,5 +1,5 @@
-// CUDA C on a CPU: what a kernel's source needs to compile as C++. A fibre for every CUDA thread, so
-// that barriers and shuffles mean what they say. One block runs after the other, on one core.
+// CUDA C on a CPU: what a kernel's source needs to compile as C++. Each CUDA thread is a fibre, so
+// that barriers and shuffles work as on a GPU. Blocks run one after another, on one core.
 #include <cmath>
 #include <cstdarg>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
-#include <utility>  // and no containers: they would take as long to compile as all the rest
+#include <utility>  // but no containers, which would double the time to compile
 
 struct dim3 {
     unsigned x, y, z;
@@ -32,33 +32,33 @@ static const int warpSize = 32;
 #define blockDim emulator::index.block_size
 #define blockIdx emulator::index.block
 #define threadIdx emulator::index.thread
-#define QUIET __attribute__((no_sanitize("thread")))  // the emulator's own accesses are not traced
+#define QUIET __attribute__((no_sanitize("thread")))  // leaves the emulator's own accesses out of traces
 
 namespace emulator {
 
 enum State { READY, AT_BARRIER, AT_WARP, DONE };
-const size_t STACK = 64 * 1024 + 320;  // the 320 spread the stacks over the cache's sets
-const size_t GUARD = 256;  // bytes around shared arrays
+const size_t STACK = 64 * 1024 + 320;  // the 320 spread the stacks over the cache sets
+const size_t GUARD = 256;  // bytes before and after a shared array
 
 struct Fibre {
     void* stack;
     State state;
     int line;
-    uint32_t barriers, warp_steps;  // how many it has passed
+    uint32_t barriers, warp_steps;  // how many this thread has passed
     dim3 index;
-    unsigned char value[8];  // what it offers in a shuffle
+    unsigned char value[8];  // its value in a shuffle
 };
 
 static struct { dim3 grid, block_size, block, thread; } index;
 static Fibre* fibres;
 static char *stacks, *dynamic_shared;
 static size_t n_fibres, running, n_dynamic;  // n_dynamic: bytes of dynamic shared memory
-static size_t n_blocks;  // how many have been started, ever
+static size_t n_blocks;  // started since the library was loaded
 static void* scheduler;
 static void (*body)(void**);
 static void** body_arguments;
 static char error[400];
-static bool in_kernel = false;  // and not in the emulator
+static bool in_kernel = false;  // as opposed to the emulator's own code
 
 #ifdef CNNLAB_TRACE
 enum { WRITE = 1, ATOMIC = 2 };
@@ -89,14 +89,14 @@ template <class T> QUIET T shuffle(T value, unsigned from, int line) {
     memcpy(fibres[running].value, &value, sizeof(T));
     wait(AT_WARP, line);
     in_kernel = false;
-    T found = value;  // as in CUDA, a lane outside the warp gives the thread its own value
+    T found = value;  // as in CUDA, the thread's own if the lane lies outside the warp
     if (from < (unsigned)warpSize && first + from < n_fibres)
         memcpy(&found, fibres[first + from].value, sizeof(T));
     wait(AT_WARP, line);
     return found;
 }
 
-// A __shared__ array: one block runs at a time, so one copy will do. Each block finds NaNs in it.
+// A __shared__ array: blocks run one at a time, so one copy will do. Each block finds NaN in it.
 template <class T> struct Shared {
     char before[GUARD];
     alignas(16) T value;
@@ -116,7 +116,7 @@ template <class T> QUIET T& shared(const char* name, Shared<T>& room) {
     in_kernel = was;
     return room.value;
 }
-static size_t dynamic_block = 0;  // in a template it would be one for all libraries
+static size_t dynamic_block = 0;  // not in the template: libraries would share it
 template <class T> QUIET T* shared(const char* name) {
     in_kernel = false;
     char* start = dynamic_shared + GUARD;
@@ -141,7 +141,8 @@ static bool fail(const char* format, ...) {
     return false;
 }
 
-// Let every waiting group that is complete go on; false if nobody can, though some are waiting.
+// Release threads [first, last) if all of them have reached the barrier (of a warp: or returned).
+// Returns whether it did.
 static bool release(size_t first, size_t last, State state) {
     size_t waiting = 0, done = 0;
     for (size_t i = first; i < last; i++) {
@@ -191,7 +192,7 @@ static bool run_block() {
     return fail("block (%u, %u, %u): thread (%u, %u, %u) waits at a barrier in line %d that thread "
                 "(%u, %u, %u) %s", blockIdx.x, blockIdx.y, blockIdx.z, f.index.x, f.index.y,
                 f.index.z, f.line, g.index.x, g.index.y, g.index.z,
-                g.state == DONE ? "never comes to: it has returned" : "does not come to");
+                g.state == DONE ? "never reaches: it has returned" : "does not reach");
 }
 
 static const char* run(void (*call)(void**), void** arguments, const unsigned* sizes, size_t shared) {

@@ -1,6 +1,6 @@
 #include <cstddef>
 
-// Leave one stack for another: keep the registers that a function must keep, and swap the pointers.
+// Switch stacks: save the callee-saved registers on this one, and restore them from the other.
 extern "C" void emulator_switch(void** save, void* to) __asm__("emulator_switch");
 #if defined(__x86_64__)
 __asm__(R"(
@@ -22,7 +22,7 @@ emulator_switch:
     popq %rbp
     ret
 )");
-const size_t SAVED = 8, RETURN = 6;  // words on a new stack, and which of them is where it starts
+const size_t SAVED = 8, RETURN = 6;  // words on a new stack, and the one with the start address
 #elif defined(__aarch64__)
 __asm__(R"(
     .text
@@ -57,5 +57,5 @@ emulator_switch:
 )");
 const size_t SAVED = 20, RETURN = 11;
 #else
-#error "the emulator knows x86-64 and ARM64 processors only"
+#error "the emulator runs on x86-64 and ARM64 only"
 #endif

@@ -1,20 +1,19 @@
-"""What a kernel did to memory, access by access: faults, coalescing, bank conflicts, traffic."""
+"""The memory accesses of a kernel: faults, coalescing, bank conflicts and traffic."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-SECTOR = (
-    32  # bytes: the least that a GPU fetches (CUDA C++ Best Practices Guide, "Coalesced Access")
-)
+# The least that a GPU fetches, in bytes (CUDA C++ Best Practices Guide, "Coalesced Access").
+SECTOR = 32
 WARP = 32  # threads
 BANKS = 32  # of shared memory, each 4 bytes wide
 WRITE, ATOMIC = 1, 2
 
 
 def joined(*columns: np.ndarray) -> np.ndarray:
-    """One integer for each row of the columns, equal where the rows are; sorted like the rows."""
+    """One integer key per row of the columns: equal for equal rows, and in the rows' order."""
     key, extent = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         low = int(column.min(initial=0))
@@ -26,9 +25,14 @@ def joined(*columns: np.ndarray) -> np.ndarray:
     return key
 
 
+def times(n: int) -> str:
+    """A count of accesses, in words."""
+    return "1 access" if n == 1 else f"{n} accesses"
+
+
 @dataclass(frozen=True)
 class Array:
-    """An argument of the kernel, or one of its shared arrays."""
+    """An array argument of a kernel, or one of its shared arrays."""
 
     name: str
     size: int  # elements
@@ -39,7 +43,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong: `kind` is out of bounds, uninitialised read, or race."""
+    """A faulty access: `kind` is out of bounds, uninitialised read, or race."""
 
     kind: str
     line: int
@@ -51,12 +55,12 @@ class Fault:
 
 @dataclass
 class Trace:
-    """The accesses of one launch in the order in which the emulator made them, one row each.
+    """The accesses of one launch, one row each, in the emulator's order.
 
-    `array` is the number of the array in `arrays`, or -1; `index` the element's position in it,
-    which may lie outside; `line` that of the source; `place` tells instructions apart; `flags` has
-    1 for a write and 2 for an atomic; `barriers` and `warp_steps` say how many barriers of the
-    block, and of the warp, the thread had passed.
+    `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
+    outside it; `line` is the line of the source, and `place` the instruction; `flags` has 1 for a
+    write and 2 for an atomic; `barriers` and `warp_steps` count the barriers of the block, and of
+    the warp, that the thread had passed.
     """
 
     kernel: str
@@ -79,15 +83,12 @@ class Trace:
     # --- faults ---------------------------------------------------------------------------------
 
     def faults(self) -> list[Fault]:
-        """Accesses out of bounds, reads of what nobody wrote, and races; empty for a good kernel.
-
-        One for each kind, line and array, so that a short list says all.
-        """
+        """Accesses out of bounds, uninitialised reads and races: one per kind, line and array."""
         found = [*self._outside(), *self._unwritten(), *self._races()]
         return sorted({(f.kind, f.line, f.text): f for f in found}.values(), key=lambda f: f.line)
 
     def who(self, row: int) -> str:
-        """The thread of an access and its block, in words."""
+        """The thread and block of an access, in words."""
         x, y, _ = self.block_size
         thread = int(self.thread[row])
         place = thread % x, thread // x % y, thread // x // y
@@ -98,7 +99,7 @@ class Trace:
         return f"{self.arrays[self.array[row]].name}[{self.index[row]}]"
 
     def _each(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
-        """The first row of every line and array among the rows, and how many there are."""
+        """For each line and array among the rows: the first row, and how many there are."""
         pairs = joined(self.line[rows], self.array[rows])
         _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
         for at, n in zip(first, counts, strict=True):
@@ -123,11 +124,11 @@ class Trace:
                     else f"{-index} before its first"
                 )
                 where = f"{self._element(row)}, {far} element"
-            text = f"{self.who(row)} {verb} {where} ({n} such)"
+            text = f"{self.who(row)} {verb} {where} ({times(n)})"
             yield Fault("out of bounds", int(self.line[row]), text)
 
     def _unwritten(self) -> Iterator[Fault]:
-        """Elements whose first access is a read: of shared memory, or of NaN in an output."""
+        """Reads before any write: of shared memory, or of an output's NaN."""
         shared = self._in_shared()
         candidate = shared.copy()
         for number, array in enumerate(self.arrays):
@@ -141,13 +142,12 @@ class Trace:
         _, first = np.unique(keys, return_index=True)
         reads = rows[first][(self.flags[rows[first]] != WRITE)]
         for row, n in self._each(np.sort(reads)):
-            text = (
-                f"{self.who(row)} reads {self._element(row)}, which nobody has written ({n} such)"
-            )
+            what = f"{self._element(row)}, which no thread has written"
+            text = f"{self.who(row)} reads {what} ({times(n)})"
             yield Fault("uninitialised read", int(self.line[row]), text)
 
     def _races(self) -> Iterator[Fault]:
-        """Two threads at one element, one of them writing, and no barrier between them."""
+        """Two accesses to an element by different threads, one a write, with no barrier between."""
         shared = self._in_shared()
         known = self.array >= 0
         warp = self.thread // WARP
@@ -174,7 +174,7 @@ class Trace:
         return f"{self.who(row)} {verbs[int(self.flags[row])]} it in line {self.line[row]}"
 
     def _conflicts(self, keys, who, rows) -> Iterator[tuple[int, int]]:
-        """Pairs of accesses with equal keys by different `who`, a write and not both atomic."""
+        """Pairs of accesses with equal keys and different `who`: one a write, not both atomic."""
         if not len(rows):
             return
         _, group = np.unique(keys[rows], return_inverse=True)
@@ -188,7 +188,7 @@ class Trace:
         bad = (most > least) & writes & plain
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.flatnonzero(bad))
-        # One example for each set of lines will do, and those are few: look at some groups only.
+        # One example per set of lines will do, and there are few sets: some 500 groups show all.
         for start in starts[:: max(1, len(starts) // 500)]:
             members = order[start : np.searchsorted(group[order], group[order[start]], "right")]
             for i in members[np.argsort(flags[members] != WRITE, kind="stable")][:1]:
@@ -200,10 +200,10 @@ class Trace:
     # --- how memory is used ---------------------------------------------------------------------
 
     def requests(self, name: str, write: bool | None = None) -> list[np.ndarray]:
-        """The rows of each request: one access in the source by the threads of a warp together.
+        """The rows of each request: one instruction's access by the threads of a warp together.
 
-        Threads that differ in how often they pass a place are matched by their count there.
-        Raises ValueError for an unknown array. `write` keeps only writes, or only reads.
+        The nth pass of a thread belongs to the nth request of its warp there. `write` selects
+        writes (True) or reads (False). Raises ValueError for an unknown array.
         """
         names = [array.name for array in self.arrays]
         if name not in names:
@@ -225,32 +225,32 @@ class Trace:
         return np.split(rows[order], edges)
 
     def sectors(self, name: str, write: bool | None = None) -> np.ndarray:
-        """How many sectors of 32 bytes each request of a warp for an array touches: integers.
+        """The number of sectors of 32 bytes that each request for an array touches: integers.
 
-        Thirty-two neighbours of 4 bytes need 4 sectors, if the first lies at a sector's start.
+        32 neighbours of 4 bytes need 4 sectors if the first lies at the start of one.
         """
         requests = self._bytes(name, write)
         return np.array([len(np.unique(places // SECTOR)) for places in requests], int)
 
     def conflicts(self, name: str, write: bool | None = None) -> np.ndarray:
-        """How many turns each request of a warp for a shared array takes: 1 has no conflict.
+        """The number of turns that each request for a shared array takes: 1 without a conflict.
 
-        A bank serves one word of 4 bytes a turn, to as many threads as want it.
+        In one turn a bank serves one word of 4 bytes, to any number of threads.
         """
         words = (np.unique(places // 4) for places in self._bytes(name, write))
         return np.array([np.bincount(each % BANKS).max() for each in words], int)
 
     def _bytes(self, name: str, write: bool | None) -> list[np.ndarray]:
-        """For each request the places in the array, counted in bytes."""
+        """The offsets in bytes of each request's elements."""
         requests = self.requests(name, write)  # which also refuses an unknown name
         item = {array.name: array.item for array in self.arrays}[name]
         return [self.index[rows] * item for rows in requests]
 
     def traffic(self) -> dict[str, dict[str, float]]:
-        """For each array that was touched: reads, writes, bytes, requests, and what they cost.
+        """Reads, writes, bytes, requests and their cost, for each array that was accessed.
 
-        `sectors` is how many a request touches on average (global memory), `turns` how many turns
-        it takes (shared memory); `moved` is the bytes of all its sectors, were nothing cached.
+        `sectors` is the mean number of sectors per request (global memory), `turns` that of turns
+        (shared memory); `moved` is the bytes of all sectors, as if nothing were cached.
         """
         found = {}
         for number, array in enumerate(self.arrays):
@@ -271,15 +271,15 @@ class Trace:
         return found
 
     def moved(self) -> int:
-        """Bytes between the arguments in global memory and the processor, were nothing cached."""
+        """The bytes moved between global memory and the processor, as if nothing were cached."""
         return sum(int(row.get("moved", 0)) for row in self.traffic().values())
 
     def intensity(self, operations: float) -> float:
-        """Arithmetic operations for each byte that is moved."""
+        """The arithmetic intensity of `operations`: operations per byte moved."""
         return operations / self.moved()
 
     def __str__(self) -> str:
-        """The report as text: a row for each array, and then the faults."""
+        """The report: a row per array, then the faults."""
         head = f"{self.kernel}: {len(self):,} accesses"
         rows = [("array", "reads", "writes", "requests", "sectors each", "turns each")]
         for name, row in self.traffic().items():

@@ -1,4 +1,4 @@
-"""The emulator with every load and store written down."""
+"""The emulator with a trace of every load and store."""
 
 import ctypes
 import functools
@@ -12,7 +12,7 @@ from cnnlab.cuda.emulator import HERE, Emulated, build
 from cnnlab.cuda.emulator.trace import Array, Trace
 
 GAP = 64 * 1024  # bytes before and after each argument, where accesses out of bounds are caught
-MOST = 20_000_000  # accesses of one launch: 48 bytes each
+MOST = 20_000_000  # accesses per launch, of 48 bytes each
 OPTIONS = ("-O1", "-g", "-fsanitize=thread", "-fno-inline-functions", "-DCNNLAB_TRACE")
 ACCESS = np.dtype(
     [("address", "u8"), ("where", "u8")]
@@ -22,13 +22,13 @@ SHARED = np.dtype([("start", "u8"), ("bytes", "u8"), ("item", "u8"), ("name", "S
 
 
 class Traced(Emulated):
-    """As `Emulated`; after a launch, `trace` has what it did. Slower, and for small sizes.
+    """Like `Emulated`, but slower, for small sizes: after a launch, `trace` has its accesses.
 
-    A launch that leaves its arrays altogether stops there, with RuntimeError; one that is only
-    somewhat out of bounds goes on, and the trace tells.
+    An access near an array but out of bounds is recorded in the trace; one that is far from every
+    array ends the launch with RuntimeError.
     """
 
-    traces: list[Trace]  # of all launches, the latest last
+    traces: list[Trace]  # of all launches, in order
 
     def __init__(self, source: str):
         super().__init__(source)
@@ -77,7 +77,8 @@ class Traced(Emulated):
         if fault and str(fault).endswith("wild"):
             raise RuntimeError(f"{name}: {self.trace.faults()[-1]}") from None
         if fault and str(fault).endswith("full"):
-            raise RuntimeError(f"{name}: more than {MOST:,} accesses to trace: use smaller sizes")
+            text = f"expected at most {MOST:,} accesses to trace, got more: use smaller sizes"
+            raise RuntimeError(f"{name}: {text}")
         if fault:
             raise fault
         for array, copy in zip(arrays, copies, strict=True):
@@ -123,9 +124,9 @@ class Traced(Emulated):
         )
 
     def _base(self) -> int:
-        """Where the library lies in memory."""
+        """The address at which the library is loaded."""
 
-        class Info(ctypes.Structure):  # of dladdr, as in dlfcn.h
+        class Info(ctypes.Structure):  # Dl_info, as in dlfcn.h
             _fields_ = (
                 ("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
                 ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p),
@@ -137,18 +138,18 @@ class Traced(Emulated):
 
 
 def empty(array: np.ndarray, const: bool) -> np.ndarray | None:
-    """Which elements of an output hold NaN, so that a read of them is a mistake."""
+    """Which elements of an output hold NaN, so that reading them is a fault; None for inputs."""
     return np.isnan(array) if array.dtype.kind == "f" and not const else None
 
 
 @functools.lru_cache(maxsize=256)
 def source_lines(library: Path, base: int, where: tuple[int, ...]) -> list[int]:
-    """The line of the CUDA source for each place in the machine code; 0 where it is not known."""
+    """The line of the CUDA source for each place in the machine code; 0 where it is unknown."""
     tool = next(filter(shutil.which, ("addr2line", "llvm-symbolizer", "llvm-addr2line")), None)
     if not where or tool is None:
         return [0] * len(where)
     inlined = ["--no-inlines"] if tool == "llvm-symbolizer" else []
-    # A return address is that of the next instruction, so look one byte before it.
+    # A return address points to the next instruction, so look one byte before it.
     places = [hex(place - base - 1) for place in where]
     done = subprocess.run(
         [tool, *inlined, "-e", str(library), *places], capture_output=True, text=True

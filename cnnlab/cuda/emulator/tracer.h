@@ -1,5 +1,5 @@
-// Every access of a kernel, written down. With -fsanitize=thread the compiler calls these functions
-// before each load and store; here they are our own. This file follows device.h.
+// A trace of every access. With -fsanitize=thread the compiler calls these functions before each load
+// and store; here they are ours, not the sanitizer's. This file follows device.h.
 
 namespace emulator {
 
@@ -13,14 +13,14 @@ struct Array {
 };
 static Access* accesses;
 static Array shared_arrays[64];
-static uintptr_t arena_first, arena_last;  // where the kernel's arguments lie
+static uintptr_t arena_first, arena_last;  // the memory that holds the kernel's arguments
 static size_t n_accesses, room_for, most_accesses, n_shared_arrays;
 
 QUIET static bool within(uintptr_t at, uintptr_t first, size_t bytes) {
     return at >= first && at < first + bytes;
 }
 
-QUIET static bool known(uintptr_t at) {  // shared memory, or that of the arguments
+QUIET static bool known(uintptr_t at) {  // in an argument or a shared array, or near one
     if (within(at, arena_first, arena_last - arena_first)) return true;
     for (const Array* array = shared_arrays; array < shared_arrays + n_shared_arrays; array++)
         if (within(at, array->start - GUARD, array->bytes + 2 * GUARD)) return true;
@@ -41,7 +41,7 @@ QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t fl
                                   me.warp_steps, bytes, flags};
         if (!known(at)) fail("wild");
         if (n_accesses >= most_accesses) fail("full");
-        if (error[0]) emulator_switch(&fibres[running].stack, scheduler);  // and never come back
+        if (error[0]) emulator_switch(&fibres[running].stack, scheduler);  // does not return
     }
     in_kernel = true;
 }
