@@ -88,10 +88,10 @@ class Tasks(list):
 
 
 def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
-    """Run a parallel Numba kernel as plain Python; describe two iterations that race, or None.
+    """Run a parallel Numba kernel as plain Python; return which two iterations race, or None.
 
     Two iterations of a `prange` race if both access an element of an argument and one writes it,
-    however rarely the result is wrong. No clock is involved. `options` go to the kernel. Raises
+    however rarely the result is wrong: timing plays no part. `options` go to the kernel. Raises
     TypeError, AttributeError or Numba's NumbaError for a kernel that plain Python cannot run on
     elements and slices, or that asks for its thread.
     """

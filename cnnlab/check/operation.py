@@ -93,7 +93,7 @@ def kernel(
 ) -> Verdict:
     """The verdict on a function as an operation of the contract, after all cases; see `try_case`.
 
-    Each case runs `repeats` times, with other numbers each time. `options` go to the function.
+    Each case runs `repeats` times, with new numbers each time. `options` go to the function.
     Raises ValueError for an unknown operation; a wrong function gets a verdict that says what is
     wrong.
     """

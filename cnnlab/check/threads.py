@@ -15,10 +15,9 @@ from cnnlab.runtime import thread_pool
 def threaded(operation: str, function: Callable, **options) -> bool:
     """Like `exercise`, for a parallel kernel: on 1, 2, 3 and up to 16 threads, many times.
 
-    A race may go well for a while, so each number of threads runs a large case again and again. If
-    the loops can be followed as plain Python, two iterations that meet at an element are found that
-    way, and fewer runs will do. Uses no more threads than Numba made room for at its start, see
-    `cnnlab.runtime.thread_pool`.
+    A race may not show in one run, so large cases run many times on each number of threads. If
+    plain Python can follow the loops, it finds iterations that race, and fewer runs suffice. Uses
+    at most the threads that Numba made room for, see `cnnlab.runtime.thread_pool`.
     """
     for n_threads in sorted({min(n, thread_pool.size()) for n in (1, 2, 3, 16)}):
         with thread_pool.threads(n_threads):

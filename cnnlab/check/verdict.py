@@ -33,7 +33,10 @@ class Verdict:
 
 
 def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:
-    """Print whether `got`, a number, answers a question; return it. `why` explains a right one."""
+    """Print whether the number `got` is right; return whether it is. `why` explains a right one.
+
+    It may differ by `rtol` × `expected`. None and ... are not yet answers.
+    """
     if got is None or got is ...:
         return Verdict(False, f"{what}: not yet answered").report()
     try:

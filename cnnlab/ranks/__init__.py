@@ -11,7 +11,7 @@ OPEN_MPI = {"OMPI_MCA_osc": "^ucx"}
 
 
 class Alone:
-    """A stand-in for MPI's communicator of one rank, where mpi4py is not installed."""
+    """A world of one rank, in place of MPI's communicator where mpi4py is not installed."""
 
     rank, size = 0, 1
 

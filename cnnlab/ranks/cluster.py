@@ -52,7 +52,7 @@ class Cluster:
     def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
         """Call `function(*arguments, **options)` on every rank; return the results in rank order.
 
-        Raises RankError if a rank raises or dies, with its traceback and within seconds, or after
+        Raises RankError within seconds if a rank raises (with its traceback) or dies, or after
         `timeout` seconds. The cluster is then closed, unless every rank has finished.
         """
         if self._closed:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from cnnlab.ranks import Alone, shared_memory_files, world
 
-STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # mpiexec puts the number of ranks here
+STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # mpiexec sets one to the number of ranks
 PATIENCE = 3.0  # seconds to see whether every rank has failed
 FAREWELL = 0.5  # seconds for mpiexec to forward a message; it drops what is left when the job ends
 

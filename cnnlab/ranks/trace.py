@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """One send or receive: its kind, the other rank, and its begin and end in seconds."""
+    """A send or receive: its kind, the other rank, its bytes, and its begin and end in seconds."""
 
     kind: str
     peer: int
@@ -17,7 +17,7 @@ class Message(NamedTuple):
 class Traced:
     """An MPI communicator with a `log` of each send and receive, as `Message`.
 
-    The clock is the machine's, the same for all its ranks. Other operations are not logged.
+    The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
     """
 
     def __init__(self, comm):

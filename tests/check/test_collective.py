@@ -9,7 +9,7 @@ VALUES = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 
 
 def test_an_unknown_operation_is_refused():
-    with pytest.raises(ValueError, match="operation: expected one of allreduce, .* got 'sum'"):
+    with pytest.raises(ValueError, match=r"operation: expected one of allreduce, .* got 'sum'"):
         collective("sum", None)
 
 

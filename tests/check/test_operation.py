@@ -23,7 +23,7 @@ def half(dz, db):
 
 
 def forward(x, w, b, z, stride=1, rows=None, columns=None):
-    """The convolution in plain Python, to be spoiled."""
+    """The convolution in plain Python, for wrong answers to change."""
     for n, f, p, q in np.ndindex(z.shape):
         if p < (rows or z.shape[2]) and q < (columns or z.shape[3]):
             i, j, k = p * stride, q * stride, w.shape[2]
@@ -53,7 +53,7 @@ def reads_past_the_end(dz, db):
 
 
 class Racy:
-    """Right, but that now and then an update is lost."""
+    """Right, except that an update is lost now and then."""
 
     def __init__(self):
         self.calls = 0

@@ -189,7 +189,7 @@ def test_no_compiler_is_said(monkeypatch):
     emulator.compiler.cache_clear()
 
 
-def test_a_changed_source_is_compiled_anew(tmp_path, monkeypatch):
+def test_a_changed_source_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setattr(emulator.cache, "folder", lambda name: tmp_path / name)
     for number in (1, 2, 1):
         out = np.zeros(1, np.int32)

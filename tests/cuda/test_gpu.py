@@ -1,4 +1,4 @@
-"""The kernels on a real GPU: `pytest -m gpu`. Elsewhere the emulator's tests stand for them."""
+"""The kernels on a real GPU: `pytest -m gpu`. Elsewhere the emulator's tests cover them."""
 
 import numpy as np
 import pytest

@@ -18,7 +18,7 @@ def digits(seed=0):
 
 
 def trained(order, batch, rate, steps):
-    """The same steps by the reference."""
+    """The same steps, by the reference."""
     images, labels = digits()
     params = NET.parameters(seed=1, dtype=np.float64)
     grads = params.copy()
@@ -50,7 +50,7 @@ def test_steps_are_those_of_the_reference(fused, launches, replayed):
 
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_step_has_no_faults_and_its_stages_no_conflicts(fused):
-    """What is launched at the same time must not touch what another of the stage writes."""
+    """A launch may not touch what another launch of its stage writes."""
     calls, prepare = {}, cuda.Kernels.prepare
 
     def noted(self, name, grid, block, *arguments, shared=0):

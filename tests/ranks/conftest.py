@@ -7,7 +7,7 @@ from cnnlab.ranks import shared_memory_files
 
 @pytest.fixture
 def no_memory_left():
-    """Check that nothing is left of the memory that ranks share."""
+    """Check that the ranks leave no shared-memory file."""
 
     def files():
         return {file for start in shared_memory_files.NAMES for file in glob.glob(f"{start}*")}

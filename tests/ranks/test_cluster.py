@@ -13,7 +13,7 @@ from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch, no_memory_left):
-    """The names of the clusters that a test starts, of which nothing may be left after it."""
+    """The names of the clusters that a test starts; none of their processes may outlive it."""
     found, watch = [], watchdog.watch
 
     def noting(name):

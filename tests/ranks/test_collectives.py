@@ -25,7 +25,7 @@ def test_an_unfit_array_is_refused(array, error, words):
 
 
 def test_an_unknown_schedule_is_refused():
-    with pytest.raises(ValueError, match="schedule: expected one of tree, .* got 'star'"):
+    with pytest.raises(ValueError, match=r"schedule: expected one of tree, .* got 'star'"):
         allreduce(Alone(), np.zeros(3), "star")
 
 

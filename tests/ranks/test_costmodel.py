@@ -28,7 +28,7 @@ def test_the_formulas_are_those_of_the_literature():
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_one_late_rank_delays_everybody(name):
+def test_one_late_rank_delays_all(name):
     late = np.zeros(8)
     late[5] = 1.0
     assert simulate(MODEL, name, 8, 80, late).min() > 1
