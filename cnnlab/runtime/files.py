@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -10,19 +10,18 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Yield a file to write to, which takes the place of `path` once the block has ended well.
+    """Open a new file that replaces `path` once the `with` block has succeeded.
 
-    Until then it lies beside it under another name, and is removed if the block raises. Raises
-    OSError where it cannot be written.
+    Until then it lies beside `path` under another name; if the block raises, it is removed and
+    `path` stays as it was. Raises OSError where it cannot be written.
     """
     path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    partial = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(partial, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
