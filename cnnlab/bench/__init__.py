@@ -1,4 +1,4 @@
-"""Measuring: the machine, whole training steps, single operations, scaling."""
+"""Benchmarks: the machine, whole training steps, single operations, and how they scale."""
 
 from cnnlab.bench.contestants import Contestant
 from cnnlab.bench.operations import LAYERS, layer_call, layer_shapes, layers

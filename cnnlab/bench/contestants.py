@@ -1,4 +1,4 @@
-"""What takes part in a measurement of whole training steps: a strategy, and what is like one."""
+"""Contestants: ways to train whose steps are timed against each other."""
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from cnnlab.training import RATE, Method, Replica, Sgd
 
 
 class Contestant:
-    """One way to train: `steps()` takes `n_steps` batches through forward, backward and update.
+    """A strategy that trains the report's network: `steps()` makes its next `n_steps` steps.
 
-    For the time of one, see `steps.step_times`. A strategy that is not parallel runs on one thread,
-    whatever `n_threads` says.
+    A step is forward, backward and update on one batch; `step_times` gives the time of one. A
+    strategy that is not parallel runs on one thread, whatever `n_threads` says.
     """
 
     def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
@@ -30,11 +30,11 @@ class Contestant:
 
     @property
     def hardware(self) -> str | None:
-        """What it runs on, in a few words."""
+        """The name of the processor or device; None if unknown."""
         return machine.describe()["cpu"]
 
     def next_batches(self) -> np.ndarray:
-        """Numbers of the images of the next `n_steps` batches, round and round."""
+        """The image numbers of the next `n_steps` batches, from the start again after the last."""
         several = self.n_steps * self.batch
         if self.position + several > len(self.order):
             self.position = 0
@@ -42,22 +42,22 @@ class Contestant:
         return self.order[self.position - several : self.position]
 
     def steps(self) -> None:
-        """Train on the next batches."""
+        """Make the next `n_steps` training steps."""
         self.train(self.next_batches())
 
     def train(self, order: np.ndarray) -> None:
-        """Train on the images number `order`."""
+        """Train on the images numbered in `order`, a batch at a time."""
         with thread_pool.threads(self.n_threads):
             self.method.steps(self.replica, order)
 
     def gradients(self, x: np.ndarray, labels: np.ndarray) -> Parameters:
-        """Gradients of a batch, summed, at the parameters as they are now."""
+        """Gradients of a batch, summed over its images, at the current parameters."""
         with thread_pool.threads(self.n_threads):
             loss_and_gradients(self.strategy, self.replica.params, x, labels, self.replica.grads)
         return self.replica.grads
 
     def check(self) -> None:
-        """Raise AssertionError unless the gradients and a step are those of the reference."""
+        """Raise AssertionError unless gradients and a step agree with the reference."""
         params, name = self.replica.params, self.strategy.name
         x, labels = self.replica.images[: self.batch], self.replica.labels[: self.batch]
         exact = exact_gradients(params, x, labels)
@@ -68,7 +68,7 @@ class Contestant:
 
 
 def exact_gradients(params: Parameters, x: np.ndarray, labels: np.ndarray) -> Parameters:
-    """Gradients of a batch, summed, by the reference in float64."""
+    """Gradients of a batch, summed over its images, by the reference in float64."""
     wide, grads = params.network.zeros(np.float64), params.network.zeros(np.float64)
     wide.flat[:] = params.flat
     loss_and_gradients(KERNELS["reference"], wide, x.astype(np.float64), labels, grads)

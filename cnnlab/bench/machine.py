@@ -1,9 +1,9 @@
-"""The machine under the measurements: what it is, and the two ceilings of its roofline.
+"""The machine: its hardware and software, and the two ceilings of its roofline.
 
-`describe` records hardware and versions with every figure (rule 9 of Hoefler and Belli,
-"Scientific Benchmarking of Parallel Computing Systems", SC'15); `float32_peak` and
-`memory_bandwidth` measure the ceilings of one core (Williams, Waterman and Patterson,
-"Roofline", CACM 2009). A fact that cannot be found out is None, never an exception.
+`describe` records hardware and versions for every figure (rule 9 of Hoefler and Belli, "Scientific
+Benchmarking of Parallel Computing Systems", SC'15). `float32_peak` and `memory_bandwidth` measure
+the ceilings of one core (Williams, Waterman and Patterson, "Roofline", CACM 2009). A fact that
+cannot be found is None, never an exception.
 """
 
 import functools
@@ -28,7 +28,7 @@ from cnnlab.runtime import thread_pool
 
 CPUS = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
-# What LLVM calls a feature, its name, float32 lanes of a vector, vector registers; best first.
+# LLVM's name of a feature: its usual name, float32 lanes of a vector, vector registers; best first.
 SIMD = {
     "avx512f": ("AVX-512", 16, 32),
     "avx2": ("AVX2", 8, 16),
@@ -39,12 +39,12 @@ SIMD = {
 
 
 def describe() -> dict:
-    """Return what is known of this machine as a dictionary that JSON can hold.
+    """The facts about this machine, as a dictionary for JSON.
 
     Keys: `cpu`, `physical_cores`, `logical_cores` (of the machine), `usable_cores` (of this
     process), `simd`, `simd_lanes` (float32 per vector), `caches` (level to bytes), `memory`
     (bytes), `os`, `python`, `numpy`, `numba`, `threading_layers` (those Numba can load), `mpi`,
-    `compiler`, `gpu`. Unknown or absent values are None.
+    `compiler`, `gpu`. A fact that is unknown is None.
     """
     simd, lanes, _ = _simd()
     return {
@@ -68,7 +68,7 @@ def describe() -> dict:
 
 
 def summary() -> str:
-    """Return `describe` as six lines for people."""
+    """The facts of `describe` as six lines of text."""
     facts = {key: value or "not found" for key, value in describe().items()}
     caches = _caches() or {"not found": 0}
     sizes = ", ".join(f"{level} {size / 2**10:,.0f} KiB" for level, size in caches.items())
@@ -86,7 +86,7 @@ also       C compiler: {compiler}; GPU: {gpu}""".format_map(
 
 
 def caption() -> str:
-    """Return the one line that stands under every figure: processor, cores, vectors, versions."""
+    """The line under every figure: processor, cores, vectors, versions."""
     python, cores = platform.python_version(), thread_pool.usable_cores()
     parts = [_cpu(), f"{cores} CPU{'s' * (cores > 1)}", _simd()[0], f"Python {python}"]
     return " · ".join(part for part in [*parts, f"Numba {numba.__version__}"] if part)
@@ -96,11 +96,10 @@ def caption() -> str:
 def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
     """Measure the float32 peak of one core, in FLOP/s; a fused multiply-add counts as two.
 
-    Runs as many independent multiply-adds as the registers hold, so that none waits for another.
-    `lanes` fixes the vector width (4, 8 or 16 floats); by default every width of this processor
-    is measured and the fastest counts: wide vectors may lower the clock, and Numba itself prefers
-    8 lanes on many processors that have 16. This is a ceiling, so the fastest slice of the
-    measurement counts, not the median: a kernel must not be able to rise above it.
+    Runs as many independent multiply-adds as fit into the registers, so that none waits for
+    another. `lanes` fixes the vector width (4, 8 or 16 floats). By default every width of this
+    processor is measured and the fastest counts: wide vectors may lower the clock. Of its slices,
+    too, the fastest counts, not the median: no kernel may exceed a ceiling.
     """
     if lanes not in (None, 4, 8, 16):
         raise ValueError(f"lanes: expected 4, 8 or 16, got {lanes!r}")
@@ -109,11 +108,12 @@ def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
 
 
 def peak_sweep() -> tuple[Callable[[], float], int]:
-    """A call that works at the peak of one core, and how many FLOP it does."""
+    """A call that runs at the peak of one core, and its FLOP."""
     return _peak_sweep(max(_widths(), key=lambda width: float32_peak(0.1, width)))
 
 
 def _widths() -> list[int]:
+    """The vector widths of this processor, in float32 lanes."""
     return [n for n in (4, 8, 16) if n <= _simd()[1]]
 
 
@@ -125,11 +125,11 @@ def _peak_sweep(lanes: int) -> tuple[Callable[[], float], int]:
 
 @functools.cache
 def memory_bandwidth(seconds: float = 0.3) -> float:
-    """Measure how many bytes/s one core moves between memory and registers (STREAM's triad).
+    """Measure the memory bandwidth of one core, in bytes/s, with STREAM's triad a = b + s c.
 
-    a = b + s c over arrays of together four times the last-level cache (64 to 512 MB), counted as
-    STREAM does: two reads and one write, without the read that the write may cause. A ceiling, so
-    the fastest pass counts (McCalpin, "Memory Bandwidth and Machine Balance", 1995).
+    The arrays together are four times the last-level cache (64 to 512 MB). Bytes are counted as in
+    STREAM: two reads and one write, without the read that a write may cause. The fastest pass
+    counts, for a ceiling (McCalpin, "Memory Bandwidth and Machine Balance", 1995).
     """
     cache = max((_caches() or {}).values(), default=0)
     size = min(max(4 * cache, 64 << 20), 512 << 20) // 12
@@ -145,7 +145,7 @@ def _triad(a, b, c, s):
 
 
 def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
-    """Run for `seconds`, at least three times, and return the best rate in work/s."""
+    """The best rate, in work/s, of runs repeated for `seconds`, at least three."""
     slices, end = [], time.perf_counter() + seconds
     while len(slices) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
@@ -156,12 +156,12 @@ def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
 
 @functools.cache
 def _multiply_adds(lanes: int, n_sums: int) -> Callable[[int], float]:
-    """Compile f(n): n times a = a / 2 + 1/4 in every vector of sums (the k-th from k), then add up.
+    """Compile f(n): n times a = a / 2 + 1/4 in each vector of sums (the k-th from k); their total.
 
-    Written in LLVM's language, because a Python loop leaves the vector width to the compiler.
+    Written in LLVM's language, because the compiler would choose the vector width of a Python loop.
     """
     vector, long = ir.VectorType(ir.FloatType(), lanes), ir.IntType(64)
-    may_fuse = ["contract"]  # lets the multiply and the add become one instruction
+    may_fuse = ["contract"]  # allows one instruction for multiply and add
 
     def constant(value):
         return ir.Constant(vector, [value] * lanes)
@@ -252,7 +252,7 @@ def _threading_layers() -> list[str]:
 
 
 def _mpi() -> str | None:
-    """Library and mpi4py versions, asked in another process: MPI is never loaded into this one."""
+    """Versions of MPI and mpi4py, from another process: MPI is never loaded into this one."""
     code = (
         "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI;"
         "print(mpi4py.__version__, MPI.Get_library_version())"
@@ -263,7 +263,7 @@ def _mpi() -> str | None:
 
 
 def _compiler() -> str | None:
-    # Without Apple's tools, macOS answers "gcc" with a dialogue to install them.
+    # Without Apple's tools, "gcc" on macOS opens a dialogue to install them.
     if platform.system() == "Darwin" and not _output("xcode-select", "-p"):
         return None
     version = _output("gcc", "--version") or _output("clang", "--version")
@@ -278,7 +278,7 @@ def _gpu() -> str | None:
 
 @functools.cache
 def _output(*command: str) -> str | None:
-    """What a command prints, or None where it is missing, fails or takes longer than 10 s."""
+    """The output of a command; None if it is missing, fails or takes longer than 10 s."""
     if not shutil.which(command[0]):
         return None
     try:

@@ -1,8 +1,8 @@
-"""Measuring: check, warm up, repeat; then a median, an interval and honest ratios.
+"""Measuring time: check, warm up, repeat; then medians, confidence intervals and ratios.
 
 After Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems", SC'15: medians
-and nonparametric confidence intervals, never a best-of. Contestants alternate within one run, so
-that a machine which slows down slows them all.
+with nonparametric confidence intervals, never the best run. Contestants alternate within one run,
+so that a machine that slows down slows all of them.
 """
 
 import math
@@ -14,16 +14,17 @@ from statistics import median
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cnnlab.runtime import text
 from cnnlab.runtime.arguments import at_least
 
-SHORTEST_SAMPLE = 1e-4  # seconds: a thousand times what it costs to read the clock
+SHORTEST_SAMPLE = 1e-4  # seconds: a thousand times the cost of reading the clock
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call of `name`, one entry of `samples` per repetition, in the order measured.
+    """Seconds per call of `name`: one sample for each repetition, in the order measured.
 
-    `work` is the work of one call in whatever unit suits: operations, images or bytes.
+    `work` is the work of one call, in any unit: operations, images, bytes.
     """
 
     name: str
@@ -36,25 +37,27 @@ class Timing:
 
     @property
     def n(self) -> int:
+        """The number of samples."""
         return len(self.samples)
 
     @property
     def median(self) -> float:
+        """The median of the samples."""
         return median(self.samples)
 
     @property
     def low(self) -> float:
-        """Lower end of the 95 % confidence interval; see `median_interval`."""
+        """Lower end of the median's 95 % confidence interval, see `median_interval`."""
         return median_interval(self.samples)[0]
 
     @property
     def high(self) -> float:
-        """Upper end of the interval."""
+        """Upper end of that interval."""
         return median_interval(self.samples)[1]
 
     @property
     def rate(self) -> float | None:
-        """Work per second at the median time; None where `work` is unknown."""
+        """Work per second at the median time; None if `work` is."""
         return self.work and self.work / self.median
 
     def __str__(self) -> str:
@@ -65,7 +68,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A median ratio of `n` pairs of samples, with its 95 % confidence interval."""
+    """The median ratio of `n` pairs of samples, with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -90,11 +93,11 @@ def measure(
     min_time: float = 0.0,
     work: float | None = None,
 ) -> Timing:
-    """Time `call()`: check it, warm it up, then take `repeats` samples.
+    """Time `call()`: check it, warm it up, take `repeats` samples.
 
-    `check()` raises or returns False where the result is wrong: AssertionError, and nothing is
-    timed. Calls shorter than the clock deserves, or than `min_time` seconds, are batched; samples
-    are always seconds per call. `work` of one call is kept with the timing.
+    If `check()` raises or returns False, nothing is timed; False raises AssertionError. Calls too
+    short for the clock, or shorter than `min_time` seconds, are timed several at once; a sample is
+    always seconds per call. `work`, of one call, is kept in the Timing.
     """
     checks = None if check is None else {name: check}
     how = {"warmup": warmup, "repeats": repeats, "min_time": min_time, "work": work}
@@ -110,15 +113,16 @@ def compare(
     min_time: float = 0.0,
     work: float | None = None,
 ) -> dict[str, Timing]:
-    """Time contestants alternately, A B C A B C …, so that sample i of each is from one moment.
+    """Time contestants in turn, A B C A B C …, so that sample i of each is from the same moment.
 
-    `checks` are a dictionary of callables, or one callable that takes the name. All of them run
-    before anything is timed. The rest is as in `measure`.
+    `checks` has a callable for each name, or is one callable that takes the name. All checks run
+    before anything is timed. The other arguments are those of `measure`.
     """
     at_least("warmup", warmup, 0)
     at_least("repeats", repeats, 1)
     if isinstance(checks, Mapping) and not checks.keys() <= contestants.keys():
-        raise ValueError(f"checks: {sorted(checks.keys() - contestants.keys())} do not take part")
+        unknown = sorted(checks.keys() - contestants.keys())
+        raise ValueError(f"checks: expected names of contestants, got {unknown}")
     for name in contestants:
         if callable(checks):
             verdict = checks(name)
@@ -138,11 +142,11 @@ def compare(
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
-    """Return two samples that enclose the true median with a probability of at least 95 %.
+    """Two samples that enclose the true median with a probability of at least 95 %.
 
-    However the times are distributed, the number of samples below the median is binomial, so the
-    k-th smallest and k-th largest samples miss it with probability 2 P(B(n, 1/2) < k). Fewer than
-    six samples cannot reach 95 %: then smallest and largest, which enclose it with 1 − 2^(1−n).
+    Whatever the distribution, the number of samples below the median is binomial, so the k-th
+    smallest and the k-th largest sample miss it with probability 2 P(B(n, 1/2) < k). Fewer than six
+    samples cannot reach 95 %; the smallest and the largest then enclose it with 1 − 2^(1−n).
     """
     n, k = len(samples), 1
     while sum(math.comb(n, i) for i in range(k + 1)) / 2**n <= 0.025:
@@ -152,20 +156,22 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 
 
 def ratio(a: Timing, b: Timing) -> Ratio:
-    """Return a / b: the median of the ratios of samples taken at the same moment by `compare`."""
+    """The ratio a / b of two timings from one `compare`: the median over their pairs of samples."""
     if a.n != b.n:
-        raise ValueError(f"ratio: samples must pair up, got {a.n} of {a.name}, {b.n} of {b.name}")
+        raise ValueError(
+            f"samples: expected as many of each timing, got {a.n} of {a.name} and {b.n} of {b.name}"
+        )
     pairs = [x / y for x, y in zip(a.samples, b.samples, strict=True)]
     return Ratio(median(pairs), *median_interval(pairs), len(pairs))
 
 
 def speedup(base: Timing, other: Timing) -> Ratio:
-    """Return how many times faster `other` is than `base`."""
+    """How many times faster `other` is than `base`."""
     return ratio(base, other)
 
 
 def efficiency(speedup: float | Ratio, n_workers: int) -> float:
-    """Return speedup per worker; 1 is ideal."""
+    """Speedup per worker; 1 is ideal."""
     at_least("n_workers", n_workers, 1)
     return float(speedup) / n_workers
 
@@ -180,18 +186,18 @@ def same(
 ) -> None:
     """Raise AssertionError unless |got − expected| <= atol + rtol |expected| in every element.
 
-    The message says which element differs most, where and by how much; or that shapes differ, or
-    that there is NaN (never right, not even where `expected` has it too). By default rtol is 1000
-    roundings of the coarser type (1.2e-4 in float32; integers must be equal), and atol is rtol
-    times the largest expected magnitude: a sum that cancels carries the rounding of its terms.
+    The message names the element that differs most, or says that the shapes differ or that there is
+    NaN, which is always wrong, even if `expected` has it too. By default rtol is 1000 times the
+    machine epsilon of the coarser type (1.2e-4 in float32; integers must be equal), and atol is
+    rtol times the largest expected magnitude: a sum that cancels keeps the rounding of its terms.
     """
     head = f"{name}: " if name else ""
     got, expected = np.asarray(got), np.asarray(expected)
     for label, array in (("got", got), ("expected", expected)):
         if array.dtype.kind not in "biuf":
-            raise AssertionError(f"{head}numbers needed, {label} is {array!r}")
+            raise AssertionError(f"{head}expected numbers, {label} is {array!r}")
         if array.shape != expected.shape:
-            raise AssertionError(f"{head}got shape {got.shape}, expected {expected.shape}")
+            raise AssertionError(f"{head}expected shape {expected.shape}, got {got.shape}")
         if np.isnan(array).any():
             bad, at = np.isnan(array).sum(), _index(np.isnan(array))
             raise AssertionError(f"{head}{label} has {bad} NaN of {array.size}, first at {at}")
@@ -209,38 +215,37 @@ def same(
     if (excess > 0).any():
         at = _index(excess)
         raise AssertionError(
-            f"{head}{(excess > 0).sum()} of {excess.size} elements differ; most of all {at}: got "
-            f"{got[at]:.7g}, expected {expected[at]:.7g}, difference {difference[at]:.2g} where "
+            f"{head}{(excess > 0).sum()} of {excess.size} elements differ, most at {at}: expected "
+            f"{expected[at]:.7g}, got {got[at]:.7g}; they differ by {difference[at]:.2g}, and "
             f"{tolerance[at]:.2g} is allowed"
         )
 
 
 def as_table(timings: Mapping[str, Timing], base: str) -> str:
-    """Return a text table: name, time, speedup over `base`, both with their intervals."""
-    width, first = max(map(len, timings)), timings[base]
-    return "\n".join(
-        f"{name:{width}}  {t!s:36}  {speedup(first, t)}" for name, t in timings.items()
-    )
+    """A text table: name, time and speedup over `base`, both with their intervals."""
+    first = timings[base]
+    return text.table([(name, str(t), str(speedup(first, t))) for name, t in timings.items()])
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
-    """Return the factor and the name of the unit in which `seconds` is best read."""
+    """The unit in which `seconds` reads best: its factor and its name."""
     units = [(1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")]
     return next((unit for unit in units if seconds * unit[0] >= 1), units[-1])
 
 
 def digits(x: float) -> str:
-    """Three significant digits, never in the form 1e+03."""
+    """A number with three significant digits, never as 1e+03."""
     return f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x else "0"
 
 
 def in_words(seconds: float) -> str:
-    """Three significant digits and the unit that suits them, such as "1.23 ms"."""
+    """A time with three significant digits and a unit that suits it, such as "1.23 ms"."""
     scale, unit = time_unit(seconds)
     return f"{digits(seconds * scale)} {unit}"
 
 
 def _seconds(call: Callable[[], object], n: int) -> float:
+    """The time of n calls."""
     start = time.perf_counter()
     for _ in range(n):
         call()
@@ -248,7 +253,7 @@ def _seconds(call: Callable[[], object], n: int) -> float:
 
 
 def _batch(call: Callable[[], object], min_time: float) -> int:
-    """How many calls make one sample: the smallest power of two that lasts long enough."""
+    """Calls in one sample: the smallest power of two that takes long enough."""
     n, least = 1, max(min_time, SHORTEST_SAMPLE)
     while _seconds(call, n) < least:
         n *= 2
@@ -256,5 +261,5 @@ def _batch(call: Callable[[], object], min_time: float) -> int:
 
 
 def _index(array: np.ndarray) -> tuple[int, ...]:
-    """Where the (first) largest element is."""
+    """The index of the (first) largest element."""
     return tuple(int(i) for i in np.unravel_index(array.argmax(), array.shape))

@@ -1,4 +1,4 @@
-"""Single operations of the contract at the network's sizes, each proved before it is timed."""
+"""Single operations at the sizes of the report's network, each checked before it is timed."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -8,13 +8,13 @@ import numpy as np
 from cnnlab.bench import measure
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.contract import STRIDES
-from cnnlab.network import Network
+from cnnlab.network import Network, Place
 
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
 def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str, measure.Timing]]:
-    """Seconds of each operation, checked and alternated: operation → strategy → Timing."""
+    """Times of each operation by each strategy, alternated: operation → strategy → Timing."""
     return {
         operation: measure.compare(
             {name: layer_call(name, operation, batch) for name in names}, repeats=repeats
@@ -24,35 +24,40 @@ def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str
 
 
 def layer_shapes(batch: int) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Shapes of the arguments of every operation that a training step of the network performs."""
+    """Argument shapes of each operation in a training step: operation → argument → shape."""
+    sizes, anything = layer_sizes(batch), (batch, *Network()["conv"].shape)
+    return {
+        operation: {
+            name: anything if letters == "..." else tuple(sizes[layer][i] for i in letters)
+            for name, letters in arguments.items()
+        }
+        for operation, arguments in CONTRACT.items()
+        if (layer := operation.split("_")[0]) in sizes
+        and operation != "conv_backward_input"  # the first layer's, which no step needs
+    }
+
+
+def layer_sizes(batch: int) -> dict[str, dict[str, int]]:
+    """Sizes of the network's layers by the letters of the contract: layer → letter → size."""
     net = Network()
     conv, pool, dense = net["conv"], net["pool"], net["dense"]
-    sizes = {"N": batch, "D": dense.input_shape, "O": dense.shape}
-    sizes = {letter: size if letter == "N" else prod(size) for letter, size in sizes.items()}
-    letters = {
-        "conv": sizes | named("CHW", conv.input_shape) | named("FPQ", conv.shape),
-        "pool": sizes | named("CHW", pool.input_shape) | named("CPQ", pool.shape),
-        "dense": sizes,
+    rows = {"N": batch, "D": prod(dense.input_shape), "O": prod(dense.shape)}
+    return {
+        "conv": {"N": batch, "K": conv.layer.kernel} | named("CHWFPQ", conv),
+        "pool": {"N": batch, "K": pool.layer.size} | named("CHWCPQ", pool),
+        "dense": rows,
+        "sigmoid": {},
+        "cross": rows,
     }
-    letters["conv"]["K"], letters["pool"]["K"] = conv.layer.kernel, pool.layer.size
-    shapes = {}
-    for operation, arguments in CONTRACT.items():
-        of = letters.get(operation.split("_")[0], sizes)
-        shapes[operation] = {
-            name: (batch, *conv.shape) if text == "..." else tuple(of[i] for i in text)
-            for name, text in arguments.items()
-        }
-    del shapes["conv_backward_input"]  # the first layer: nobody needs it
-    return shapes
 
 
-def named(letters: str, shape: Sequence[int]) -> dict[str, int]:
-    """The sizes of a shape by their letters."""
-    return dict(zip(letters, shape, strict=True))
+def named(letters: str, place: Place) -> dict[str, int]:
+    """The sizes of a layer's input and output, one for each letter."""
+    return dict(zip(letters, place.input_shape + place.shape, strict=True))
 
 
 def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
-    """A call of one operation on the network's shapes, proved against the reference."""
+    """A call of one operation at the network's sizes, checked against the reference."""
     strategy, rng, net = KERNELS[name], np.random.default_rng(0), Network()
     arrays = [
         rng.integers(0, net.classes, shape)
@@ -67,6 +72,6 @@ def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
     getattr(strategy, operation)(*arrays, *options)
     measure.same(arrays[-1], exact[-1], name=f"{operation} of {name}")
     kernel = strategy.kernel(operation)
-    if on_device := strategy.optional("on_device"):  # on a GPU, without the way there and back
+    if on_device := strategy.optional("on_device"):  # a GPU is timed without copies
         arrays = [on_device(a) for a in arrays]
     return lambda: kernel(*arrays, *options)

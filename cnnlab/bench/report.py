@@ -1,4 +1,4 @@
-"""What `python -m cnnlab bench` measures, as data and as text."""
+"""The report of `python -m cnnlab bench`, as data and as text."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from cnnlab.bench import machine, measure
 from cnnlab.bench.operations import layers
 from cnnlab.bench.steps import EPOCH, FLOPS, contestants, epochs
 from cnnlab.kernels import BASE
-from cnnlab.runtime import thread_pool
+from cnnlab.runtime import text, thread_pool
 
 
 def run(
@@ -20,11 +20,11 @@ def run(
     repeats: int = 11,
     progress=sys.stderr,
 ) -> dict:
-    """Measure strategies on this machine; return what `python -m cnnlab bench --json` prints.
+    """Measure strategies on this machine; return the report that `bench --json` prints.
 
-    `results` has a row for each contestant: seconds per epoch with their 95 % interval, GFLOP/s
-    and their share of one core's measured peak, seconds per epoch of each operation, and how many
-    times faster it is than `ratio_to`, with its interval.
+    Its `results` hold a row for each contestant: seconds per epoch, GFLOP/s, the share of one
+    core's measured peak, the speedup over `ratio_to`, and the seconds of each operation. Times and
+    speedups come with 95 % confidence intervals.
     """
     print("measuring whole steps beside the peak of one core, then layers", file=progress)
     found = contestants(names, data, batch, n_threads, against)
@@ -73,24 +73,31 @@ def run(
 
 
 def table(report: dict) -> str:
-    """The report of `run` as text for people."""
-    batch, base = report["results"][0]["batch"], report["ratio_to"]
-    lines = [
-        f"An epoch of {EPOCH:,} images at batch {batch}, median and 95 % interval; one core's "
-        f"measured peak: {report['peak_gflops']:.0f} GFLOP/s",
-        f"{'':10} {'seconds':>24} {'GFLOP/s':>8} {'of peak':>8}  times faster than {base}",
-    ]
-    for row in report["results"]:
-        low, high = row["seconds_interval"]
-        seconds = f"{row['seconds_per_epoch']:.3g} ({low:.3g} to {high:.3g})"
-        faster = "{:.3g} ({:.3g} to {:.3g})".format(row["ratio"], *row["ratio_interval"])
-        lines.append(
-            f"{row['kernels']:10} {seconds:>24} {row['gflops']:8.1f} "
-            f"{row['peak_fraction']:8.0%}  {faster}"
+    """A report of `run` as text."""
+    batch, results = report["results"][0]["batch"], report["results"]
+    head = "", "seconds", "GFLOP/s", "of peak", f"times faster than {report['ratio_to']}"
+    steps = [
+        (
+            row["kernels"],
+            "{:.3g} ({:.3g} to {:.3g})".format(row["seconds_per_epoch"], *row["seconds_interval"]),
+            f"{row['gflops']:.1f}",
+            f"{row['peak_fraction']:.0%}",
+            "{:.3g} ({:.3g} to {:.3g})".format(row["ratio"], *row["ratio_interval"]),
         )
-    named = [row for row in report["results"] if row["layers"]]
-    lines += ["", "Seconds per epoch by operation" + "".join(f"{r['kernels']:>12}" for r in named)]
-    for operation in named[0]["layers"]:
-        figures = "".join(f"{row['layers'][operation]:12.3g}" for row in named)
-        lines.append(f"  {operation:28}{figures}")
-    return "\n".join(lines)
+        for row in results
+    ]
+    by_layer = [row for row in results if row["layers"]]
+    operations = [
+        (operation, *(f"{row['layers'][operation]:.3g}" for row in by_layer))
+        for operation in by_layer[0]["layers"]
+    ]
+    names = "seconds by operation", *(row["kernels"] for row in by_layer)
+    return "\n".join(
+        [
+            f"An epoch of {EPOCH:,} images at batch {batch}, median and 95 % interval; one core's "
+            f"measured peak: {report['peak_gflops']:.0f} GFLOP/s",
+            text.table([head, *steps], "<>>><"),
+            "",
+            text.table([names, *operations], "<" + ">" * len(by_layer)),
+        ]
+    )

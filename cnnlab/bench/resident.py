@@ -1,4 +1,4 @@
-"""Training steps whose data stay on the device, as contestants."""
+"""Contestants whose data stay on the device."""
 
 import numpy as np
 
@@ -9,9 +9,10 @@ from cnnlab.cuda.step import Call, Step
 
 
 class Resident:
-    """One way to train: `steps()` makes `n_steps` training steps and waits for the last.
+    """A way to train on the device: `steps()` makes its next `n_steps` steps and waits for them.
 
-    On a GPU that is an epoch of the set, since waiting after each step would be half of its time.
+    On a GPU these are a whole epoch, because to wait after every step would cost as much as the
+    step.
     """
 
     n_threads = 1
@@ -23,7 +24,7 @@ class Resident:
         self.hardware = cuda.where()
 
     def steps(self) -> None:
-        """Train on the next batches, round and round through the set."""
+        """Make the next `n_steps` training steps, from the first batch again after the last."""
         for _ in range(self.n_steps):
             if self._left == 0:
                 self._begin()
@@ -32,11 +33,12 @@ class Resident:
         cuda.wait()
 
     def _begin(self) -> None:
+        """Start again at the first batch."""
         self._step.start(range(len(self._data.train_labels)))
         self._left = self._step.steps_an_epoch
 
     def check(self) -> None:
-        """Raise AssertionError unless the gradients of a batch are those of the reference."""
+        """Raise AssertionError unless the gradients of a batch agree with the reference."""
         self._begin()
         x, labels = self._data.train_images[: self.batch], self._data.train_labels[: self.batch]
         exact = exact_gradients(self._step.parameters(), x.astype(np.float32), labels)

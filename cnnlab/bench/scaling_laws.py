@@ -1,4 +1,4 @@
-"""Laws of scaling, fitted to measured times: what more workers bring, and what holds them up."""
+"""Scaling laws fitted to measured times: Amdahl's, and the Universal Scalability Law."""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from cnnlab.runtime.arguments import at_least
 class Amdahl:
     """Amdahl's law: the serial fraction of a program bounds its speedup (AFIPS 1967).
 
-    A scaling model is anything with `speedup(n)` and a `str`; plots ask for no more.
+    Plots take any law that has `speedup(n)` and a `str`.
     """
 
     serial_fraction: float
 
     def speedup(self, n: float) -> float:
-        """Return T(1) / T(n) with n workers."""
+        """T(1) / T(n), the speedup on n workers."""
         return 1 / (self.serial_fraction + (1 - self.serial_fraction) / n)
 
     def __str__(self) -> str:
@@ -30,17 +30,17 @@ class Amdahl:
 
 @dataclass(frozen=True)
 class Usl:
-    """The Universal Scalability Law: workers also wait for each other, every pair of them.
+    """The Universal Scalability Law: Amdahl's law, and a cost for every pair of workers.
 
-    Contention is Amdahl's serial fraction; coherence, the price of each pair that must agree, makes
-    the speedup fall again after a peak (Gunther, *Guerrilla Capacity Planning*, 2007, chapter 4).
+    Contention is Amdahl's serial fraction. Coherence is the cost of a pair that must agree; it
+    makes the speedup peak and fall again (Gunther, *Guerrilla Capacity Planning*, 2007, chapter 4).
     """
 
     contention: float
     coherence: float
 
     def speedup(self, n: float) -> float:
-        """Return T(1) / T(n) with n workers."""
+        """T(1) / T(n), the speedup on n workers."""
         return n / (1 + self.contention * (n - 1) + self.coherence * n * (n - 1))
 
     def __str__(self) -> str:
@@ -50,9 +50,10 @@ class Usl:
 
 
 def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdahl:
-    """Fit T(n) / T(1) = s + (1 − s) / n by least squares; s is clipped to [0, 1].
+    """Fit T(n) / T(1) = s + (1 − s) / n by least squares, with s clipped to [0, 1].
 
-    `times` are seconds, or timings whose medians count; `workers` must hold 1 and another number.
+    `times[i]` is the time on `workers[i]` workers, in seconds or as a Timing, whose median counts.
+    Raises ValueError unless `workers` are distinct numbers, 1 and at least one other.
     """
     n, relative = _scaling(workers, times)
     ideal = 1 / n
@@ -63,7 +64,7 @@ def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdah
 def fit_usl(workers: Sequence[int], times: Sequence[float | Timing]) -> Usl:
     """Fit n T(n) / T(1) = 1 + a (n − 1) + b n (n − 1) by least squares, with a and b at least 0.
 
-    As `fit_amdahl`, but `workers` must hold 1 and two other numbers.
+    Arguments as in `fit_amdahl`, but `workers` must hold at least two numbers besides 1.
     """
     n, relative = _scaling(workers, times)
     if len(n) < 3:
@@ -73,7 +74,7 @@ def fit_usl(workers: Sequence[int], times: Sequence[float | Timing]) -> Usl:
 
 
 def _scaling(workers, times) -> tuple[np.ndarray, np.ndarray]:
-    """Check what every scaling model is fitted to; return n and T(n) / T(1)."""
+    """Check the measurements that a law is fitted to; n and T(n) / T(1) as arrays."""
     seconds = np.array([t.median if isinstance(t, Timing) else t for t in times])
     if len(workers) != len(seconds):
         raise ValueError(f"times: expected one for each of {len(workers)}, got {len(seconds)}")

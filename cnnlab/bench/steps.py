@@ -1,4 +1,4 @@
-"""Times of whole training steps and epochs, all contestants alternated in one run."""
+"""Times of whole training steps and epochs, with all contestants alternating in one run."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,18 +7,20 @@ from cnnlab.bench.contestants import Contestant
 from cnnlab.bench.resident import Resident
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
-from cnnlab.runtime.registry import Entry, listed
+from cnnlab.runtime.registry import Entry, find, listed
 from cnnlab.training import RATE
 
 EPOCH = 60_000  # images
-FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # of multiply-adds alone
+FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
 PEERS = listed(Entry("torch", "PyTorch in eager mode", "cnnlab.bench.torch_peer:TorchContestant"))
 
 
-def contestants(names: Sequence[str], data, batch: int, n_threads: int, against: str | None):
-    """The strategies of these names, and the peer if one is asked for, as one dictionary.
+def contestants(
+    names: Sequence[str], data, batch: int, n_threads: int, against: str | None
+) -> dict[str, Contestant | Resident]:
+    """Contestants by name: one for each of KERNELS in `names`, and the peer `against`, or None.
 
-    A strategy that can keep its data on the device takes part with each way to do so.
+    A strategy that keeps its data on the device has a contestant for each way to launch a step.
     """
     found = {}
     for strategy in (KERNELS[name] for name in names):
@@ -29,20 +31,20 @@ def contestants(names: Sequence[str], data, batch: int, n_threads: int, against:
         else:
             found[strategy.name] = Contestant(strategy, data, batch, n_threads)
     if against is not None:
-        found[against] = PEERS[against].load()(data, batch, n_threads)
+        found[against] = find("against", against, PEERS)(data, batch, n_threads)
     return found
 
 
 def step_times(
-    found: dict[str, Contestant],
+    found: dict[str, Contestant | Resident],
     *,
     others: dict[str, Callable[[], object]] | None = None,
     repeats: int = 11,
     min_time: float = 0.1,
 ) -> dict[str, measure.Timing]:
-    """Seconds of one training step by each contestant; every one is checked first.
+    """The time of one training step by each contestant; all are checked before any is timed.
 
-    `others` are calls that take turns with them: a processor does not keep its clock.
+    `others` are calls to time in the same run: a processor changes its clock from run to run.
     """
     timings = measure.compare(
         {name: one.steps for name, one in found.items()} | (others or {}),
@@ -55,17 +57,17 @@ def step_times(
 
 
 def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
-    """A timing with all samples times the factor."""
+    """A timing with every sample multiplied by `factor`."""
     return measure.Timing(timing.name, tuple(factor * s for s in timing.samples))
 
 
 def epochs(
-    found: dict[str, Contestant], batch: int, repeats: int, *, peak: bool = False
+    found: dict[str, Contestant | Resident], batch: int, repeats: int, *, peak: bool = False
 ) -> dict[str, measure.Timing]:
-    """Seconds for an epoch of 60,000 images by each contestant; every one is checked first.
+    """The time of an epoch of 60,000 images by each contestant; all are checked first.
 
-    With `peak` also, under that name, what the multiply-adds of an epoch take at the peak of one
-    core, alternately with the others.
+    With `peak`, the result has an entry "peak": the time of an epoch's multiply-adds at the peak
+    of one core, measured in the same run.
     """
     others, factors = {}, {}
     if peak:

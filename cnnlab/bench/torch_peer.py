@@ -1,6 +1,6 @@
-"""PyTorch as a peer to measure against: the same network, batch, rate and number of threads.
+"""PyTorch as a peer: the same network, batch size, learning rate and number of threads.
 
-PyTorch is never a dependency; this module is imported only where somebody asks for it.
+PyTorch is not a dependency: this module is imported only for `--against torch`.
 """
 
 import torch
@@ -13,7 +13,7 @@ from cnnlab.training import RATE
 
 
 class TorchContestant(Contestant):
-    """The network in PyTorch's eager mode; pooling is a convolution with one group a map."""
+    """The network in PyTorch's eager mode. Pooling is a convolution with one group for each map."""
 
     def __init__(self, data, batch: int, n_threads: int):
         super().__init__(KERNELS[BASE], data, batch)
@@ -31,7 +31,7 @@ class TorchContestant(Contestant):
         self.optimizer = torch.optim.SGD(self.weights, lr=RATE / batch)
 
     def loss(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The loss of a batch, summed over images and classes."""
+        """Loss of a batch, summed over images and classes."""
         conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = self.weights
         maps, _, stride, _ = pool_w.shape
         y = torch.sigmoid(functional.conv2d(x, conv_w, conv_b))
@@ -41,14 +41,14 @@ class TorchContestant(Contestant):
         return functional.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
 
     def train(self, order) -> None:
-        """Train on the images number `order`, one batch."""
+        """Train on the images numbered in `order`, one batch."""
         chosen = torch.from_numpy(order)
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(self.x[chosen], self.y[chosen]).backward()
         self.optimizer.step()
 
     def gradients(self, x, labels):
-        """Gradients of a batch, summed, as `Parameters`."""
+        """Gradients of a batch, summed over its images, as Parameters."""
         grads = self.replica.grads
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(torch.from_numpy(x), torch.from_numpy(labels)).backward()

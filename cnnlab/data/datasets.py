@@ -1,10 +1,8 @@
-"""Images of 28 x 28 pixels in ten classes: `load("mnist")`, `"fashion"`, `"digits"` or `"auto"`;
-and `report()`, the figures of the 2024 report.
+"""Images of 28 × 28 pixels in ten classes: `load("mnist")`, `"fashion"`, `"digits"` or `"auto"`.
 
-MNIST and Fashion-MNIST are looked for in the folder that the environment variable CNNLAB_DATA names
-(or in its subfolder `mnist` or `fashion`), then in the cache, then on the public mirrors.
-The digits come with scikit-learn and need no network. With CNNLAB_OFFLINE set to anything,
-nothing is ever downloaded.
+MNIST and Fashion-MNIST come from the folder that the environment variable CNNLAB_DATA names (or its
+subfolder `mnist` or `fashion`), else from the cache, else from the public mirrors. The digits come
+with scikit-learn and need no network. If CNNLAB_OFFLINE is set, nothing is downloaded.
 """
 
 import json
@@ -13,7 +11,9 @@ from importlib import resources
 
 import numpy as np
 
-from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, DataError, read_dataset
+from cnnlab.data.idx_format import DataError
+from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, read_dataset
+from cnnlab.runtime.arguments import at_least, one_of
 
 NAMES = (*PUBLISHED, "digits", "auto")
 
@@ -22,7 +22,7 @@ NAMES = (*PUBLISHED, "digits", "auto")
 class Dataset:
     """Images (N, 1, 28, 28) float32 in [0, 1], C-contiguous, and labels (N,) int64 from 0 to 9.
 
-    `class_names[label]` is what a label means, `source` says where the images came from.
+    `class_names[label]` is the meaning of a label; `source` says where the images came from.
     """
 
     name: str
@@ -35,20 +35,17 @@ class Dataset:
 
 
 def load(name: str = "auto", n_train: int | None = None, n_test: int | None = None) -> Dataset:
-    """Load a dataset; `n_train` and `n_test` ask for that many images, the first ones.
+    """The first `n_train` training images and `n_test` test images of a dataset, or all of them.
 
-    "mnist" and "fashion" have 60,000 training and 10,000 test images. "digits" has 1,437 and 360,
-    and makes any number from them by small shifts. "auto" is MNIST where it is to be had, else
-    digits, and prints one line: which, and why.
-    Raises ValueError for an unknown name or an impossible number, and DataError where a file is
-    damaged or in no place.
+    "mnist" and "fashion" have 60,000 training and 10,000 test images. "digits" has 1,437 and 360;
+    more are shifted copies of these. "auto" is MNIST if it is available, else digits, and prints
+    which and why. Raises ValueError for an unknown name or an impossible number, and DataError if
+    a file is damaged or cannot be found.
     """
-    if name not in NAMES:
-        raise ValueError(f"name: expected one of {', '.join(NAMES)}, got {name!r}")
+    one_of("name", name, NAMES)
     for argument, n in (("n_train", n_train), ("n_test", n_test)):
-        whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-        if n is not None and not (whole and n >= 1):
-            raise ValueError(f"{argument}: expected a whole number from 1, or None, got {n!r}")
+        if n is not None:
+            at_least(argument, n, 1)
     if name == "digits":
         return _digits(n_train, n_test)
     if name in PUBLISHED:
@@ -63,9 +60,9 @@ def load(name: str = "auto", n_train: int | None = None, n_test: int | None = No
 
 
 def report() -> dict:
-    """The figures that lessons quote from *Parallelizing Convolutional Neural Networks* (2024).
+    """Figures that lessons quote from *Parallelizing Convolutional Neural Networks* (2024).
 
-    Keys: `source`, `images_per_epoch`, `sequential` (`layer_seconds` and `epoch_seconds`, for one
+    Keys: `source`, `images_per_epoch`, `sequential` (`layer_seconds` and `epoch_seconds` of one
     epoch), `openmp`, `mpi` and `cuda` (speedups over sequential; None where the program crashed).
     """
     text = resources.files("cnnlab.data").joinpath("report.json").read_text(encoding="utf-8")
@@ -75,6 +72,7 @@ def report() -> dict:
 def _published(
     name: str, n_train: int | None, n_test: int | None, *, retry: bool = True
 ) -> Dataset:
+    """MNIST or Fashion-MNIST, scaled to [0, 1]."""
     arrays, source = read_dataset(name, retry=retry)
     parts = []
     for argument, n in (("n_train", n_train), ("n_test", n_test)):
@@ -88,16 +86,16 @@ def _published(
 
 
 def _digits(n_train: int | None, n_test: int | None) -> Dataset:
-    """1,797 digits of 8 x 8 pixels (E. Alpaydin and C. Kaynak, 1998), drawn as large as MNIST's.
+    """1,797 digits of 8 × 8 pixels (E. Alpaydin and C. Kaynak, 1998), as large as those of MNIST.
 
-    MNIST's digits fill 20 x 20 pixels in the middle of 28 x 28, so each is scaled to that size.
+    An MNIST digit fills 20 × 20 pixels in the middle of 28 × 28, so each is scaled to that size.
     """
-    # Imported here because it takes a second, and only this dataset needs it.
+    # Imported here because it is slow, and only this dataset needs it.
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
     images, labels = load_digits(return_X_y=True)
-    # Bilinear: row p holds the weights with which the 8 pixel centres make up pixel p of the 20.
+    # Bilinear interpolation: row p holds the weights of the 8 pixel centres in pixel p of the 20.
     centres = (np.arange(20) + 0.5) * 8 / 20 - 0.5
     weights = np.stack([np.interp(centres, np.arange(8), pixel) for pixel in np.eye(8)], axis=1)
     scaled = (weights @ (images.reshape(-1, 8, 8) / 16) @ weights.T).astype(np.float32)
@@ -107,14 +105,17 @@ def _digits(n_train: int | None, n_test: int | None) -> Dataset:
     parts = []
     for seed, (originals, n) in enumerate(((train, n_train), (test, n_test))):
         n = len(originals) if n is None else n
-        repeated = np.resize(labels[originals], n).astype(np.int64)  # over and over, as the images
+        repeated = np.resize(labels[originals], n).astype(np.int64)  # cycling, as the images do
         parts += [_place(scaled[originals], n, seed), repeated]
     return Dataset("digits", *parts, DIGIT_NAMES, "scikit-learn")
 
 
 def _place(digits: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """`n` images (n, 1, 28, 28) of digits (M, 20, 20): each once in the middle, then over and over,
-    up to 2 pixels off the middle each way. Image i is the same for every `n`."""
+    """Images (n,1,28,28) of digits (M,20,20): first each in the middle, then shifted copies.
+
+    The copies cycle through the digits and lie up to 2 pixels off the middle in each direction.
+    Image i is the same for every n.
+    """
     middle = 4
     offsets = range(middle - 2, middle + 3)
     shifted = [(i, j) for i in offsets for j in offsets if (i, j) != (middle, middle)]

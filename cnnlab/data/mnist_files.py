@@ -1,26 +1,19 @@
-"""The four idx files of MNIST and of Fashion-MNIST: found or downloaded, checked, read."""
+"""The four files of MNIST and of Fashion-MNIST: found or downloaded, checked, read."""
 
 import gzip
 import hashlib
-import io
-import math
 import os
-import threading
-import uuid
-import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
-from tqdm import TqdmWarning, tqdm
 
-from cnnlab.runtime.cache import folder as _cache
-
-with warnings.catch_warnings():  # pooch asks for notebook widgets, which nobody needs
-    warnings.simplefilter("ignore", TqdmWarning)
-    import pooch
+from cnnlab.data import download, idx_format
+from cnnlab.data.idx_format import DataError
+from cnnlab.runtime import cache
+from cnnlab.runtime.files import replacing
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -35,7 +28,7 @@ DIGIT_NAMES = tuple("0123456789")
 class Published:
     """Where a dataset is published, and how to recognise it.
 
-    `sums` are the SHA-256 of the decompressed FILES, since every mirror wraps them differently.
+    `sums` are the SHA-256 of the decompressed FILES, because each mirror compresses differently.
     """
 
     mirrors: tuple[str, ...]
@@ -79,194 +72,128 @@ PUBLISHED = {
         system_folder="/usr/share/datasets/fashion-mnist",  # Debian's dataset-fashion-mnist
     ),
 }
-PATIENCE = 3.0  # seconds; a mirror that sends fewer than SLOWEST bytes in that time is given up
-SLOWEST = 32_768
-PLAIN_WORDS = {
-    "ConnectionError": "the connection failed",
-    "ChunkedEncodingError": "the answer was cut short",
-}
-_failed_downloads: dict[str, str] = {}  # what "auto" remembers, so that it waits only once
+FAILED: dict[str, str] = {}  # downloads that failed in this process, so that "auto" waits only once
 
 
-class DataError(RuntimeError):
-    """A file of a dataset is damaged, or in no place. The message says which, and why."""
-
-
-class _NotHere(DataError):
+class NotHere(DataError):
     """A folder does not hold the dataset; another place may."""
 
 
-# The idx format
-
-
-def parse_idx(raw: bytes, rank: int, where: str) -> np.ndarray:
-    """The uint8 array with `rank` dimensions in an idx file: a header, then the values in C order.
-
-    The header is two zero bytes, 8 (for uint8), the rank, then each dimension as a big-endian
-    uint32. Raises DataError, naming the file as `where`, unless the header is that and the values
-    are as many as it promises.
-    """
-    start = 4 + 4 * rank
-    expected = bytes([0, 0, 8, rank])
-    if raw[:4] != expected or len(raw) < start:
-        raise DataError(
-            f"{where}: expected an idx header of {start} bytes that begins {expected.hex(' ')}, "
-            f"got {min(len(raw), start)} bytes that begin {raw[:4].hex(' ')}"
-        )
-    shape = np.frombuffer(raw, ">u4", count=rank, offset=4).tolist()
-    if len(raw) - start != math.prod(shape):
-        promised = f"{' x '.join(map(str, shape))} = {math.prod(shape)}"
-        raise DataError(f"{where}: expected {promised} values, got {len(raw) - start}")
-    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
-
-
-def _decode(raw: bytes, name: str, file: str, where: str) -> np.ndarray:
-    """The array in `raw`, gzipped or not, which must be `file` of the dataset `name`."""
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (EOFError, OSError, zlib.error) as error:
-            raise DataError(f"{where}: expected a whole gzip file, got: {error}") from None
-    array = parse_idx(raw, 3 if "idx3" in file else 1, where)
-    i, got = FILES.index(file), hashlib.sha256(raw).hexdigest()
-    for other, published in PUBLISHED.items():
-        if other != name and got == published.sums[i]:
-            raise _NotHere(f"{where}: expected {name}, got the file of {other}")
-    if got != PUBLISHED[name].sums[i]:
-        raise DataError(f"{where}: expected SHA-256 {PUBLISHED[name].sums[i]}, got {got}")
-    return array
-
-
-# Finding: the user's folder, the system's, the cache, the mirrors
-
-
-def _find(folder: Path, file: str) -> Path | None:
-    return next((p for p in (folder / f"{file}.gz", folder / file) if p.is_file()), None)
-
-
-def _read(folder: Path, name: str, file: str) -> np.ndarray:
-    path = _find(folder, file)
-    if path is None:
-        raise _NotHere(f"no {file}")
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: expected a readable file, got: {error.strerror}") from None
-    return _decode(raw, name, file, str(path))
-
-
-def _read_cached(name: str, file: str) -> np.ndarray:
-    try:
-        return _read(_cache(name), name, file)
-    except DataError as error:
-        path = _find(_cache(name), file)
-        if path is None:  # another process found it bad as well, and was faster
-            raise
-        path.unlink(missing_ok=True)
-        raise DataError(f"{error}; deleted from the cache, the next load fetches it") from None
-
-
 def read_dataset(name: str, *, retry: bool = True) -> tuple[list[np.ndarray], str]:
-    """The four uint8 arrays of FILES, from the first place that has them all, and which place.
+    """The four uint8 arrays of FILES and where they were, from the first place that has them all.
 
-    The places: the folder in CNNLAB_DATA, the system's, the cache, the mirrors. With `retry` False
-    a download that has failed once in this process is not tried again.
-    Raises DataError where a file is damaged (one in the cache is deleted) or in no place.
+    The places, in order: the folder in CNNLAB_DATA, the system's, the cache, the mirrors. With
+    `retry` False, a download that has failed once in this process is not tried again. Raises
+    DataError if a file is damaged (one in the cache is deleted) or in none of the places.
     """
-    places, notes = [], []
+    notes = []
+    for folder, source in own_folders(name):
+        try:
+            return [read(folder, name, file) for file in FILES], source
+        except NotHere as error:
+            notes.append(f"not in {source} ({error})")
+    source = "the cache"
+    if missing := [file for file in FILES if find(cache.folder(name), file) is None]:
+        try:
+            fetch_into_cache(name, missing, retry)
+        except DataError as error:
+            notes += [f"not in {source} (no {missing[0]})", str(error)]
+            raise DataError(f"{name} is not available: {'; '.join(notes)}") from None
+        source = "downloaded"
+    return [read_cached(name, file) for file in FILES], source
+
+
+def own_folders(name: str) -> list[tuple[Path, str]]:
+    """Folders that may hold the dataset and are not ours to change, with what to call them."""
+    places = []
     if user_folder := os.environ.get("CNNLAB_DATA"):
         folder = Path(user_folder).expanduser()
         own = folder / name if (folder / name).is_dir() else folder
         places.append((own, "the folder in CNNLAB_DATA"))
     if system_folder := PUBLISHED[name].system_folder:
         places.append((Path(system_folder), "the system's datasets"))
-    for folder, source in places:
+    return places
+
+
+def find(folder: Path, file: str) -> Path | None:
+    """The path of a file in a folder, gzipped or not; None if it is not there."""
+    return next((p for p in (folder / f"{file}.gz", folder / file) if p.is_file()), None)
+
+
+def read(folder: Path, name: str, file: str) -> np.ndarray:
+    """The array in a file of a folder. Raises NotHere if there is none, DataError if it is bad."""
+    path = find(folder, file)
+    if path is None:
+        raise NotHere(f"no {file}")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: expected a readable file, got: {error.strerror}") from None
+    return decode(raw, name, file, str(path))
+
+
+def read_cached(name: str, file: str) -> np.ndarray:
+    """The array in a file of the cache. Raises DataError if it is bad, and deletes it."""
+    try:
+        return read(cache.folder(name), name, file)
+    except DataError as error:
+        path = find(cache.folder(name), file)
+        if path is None:  # another process has deleted it already
+            raise
+        path.unlink(missing_ok=True)
+        raise DataError(f"{error}; deleted from the cache, the next load fetches it") from None
+
+
+def decode(raw: bytes, name: str, file: str, where: str) -> np.ndarray:
+    """The array in `raw`, gzipped or not. Raises DataError unless it is `file` of the dataset."""
+    if raw[:2] == b"\x1f\x8b":
         try:
-            return [_read(folder, name, file) for file in FILES], source
-        except _NotHere as error:
-            notes.append(f"not in {source} ({error})")
-    source = "the cache"
-    if missing := [file for file in FILES if _find(_cache(name), file) is None]:
-        try:
-            _download(name, missing, retry)
-        except DataError as error:
-            notes += [f"not in {source} (no {missing[0]})", str(error)]
-            raise DataError(f"{name} cannot be had: {'; '.join(notes)}") from None
-        source = "downloaded"
-    return [_read_cached(name, file) for file in FILES], source
+            raw = gzip.decompress(raw)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"{where}: expected a whole gzip file, got: {error}") from None
+    array = idx_format.parse(raw, 3 if "idx3" in file else 1, where)
+    i, got = FILES.index(file), hashlib.sha256(raw).hexdigest()
+    for other, published in PUBLISHED.items():
+        if other != name and got == published.sums[i]:
+            raise NotHere(f"{where}: expected {name}, got the file of {other}")
+    if got != PUBLISHED[name].sums[i]:
+        raise DataError(f"{where}: expected SHA-256 {PUBLISHED[name].sums[i]}, got {got}")
+    return array
 
 
-# Downloading
+def fetch_into_cache(name: str, missing: list[str], retry: bool) -> None:
+    """Download the missing files, check them, and keep them in the cache.
 
-
-def _download(name: str, missing: list[str], retry: bool) -> None:
-    """Put the missing files, checked, into the cache; one that fails leaves nothing behind."""
+    Raises DataError at the first file that no mirror has; those before it are kept.
+    """
     if os.environ.get("CNNLAB_OFFLINE"):
         raise DataError("not downloaded, since CNNLAB_OFFLINE is set")
-    if name in _failed_downloads and not retry:
-        raise DataError(_failed_downloads[name])
+    if name in FAILED and not retry:
+        raise DataError(FAILED[name])
     mirrors = list(PUBLISHED[name].mirrors)
     for file in missing:
         problems = []
         while len(problems) < len(mirrors):
             where = f"{file}.gz from {urlsplit(mirrors[0]).netloc}"
             try:
-                raw = _fetch(f"{mirrors[0]}{file}.gz", where)
-                _decode(raw, name, file, where)
+                raw = download.fetch(f"{mirrors[0]}{file}.gz", where)
+                decode(raw, name, file, where)
                 break
             except DataError as error:
                 problems.append(str(error))
                 mirrors.append(mirrors.pop(0))  # the next files, too, ask the others first
         else:
-            _failed_downloads[name] = "; ".join(problems)
-            raise DataError(_failed_downloads[name])
-        _store(raw, _cache(name) / f"{file}.gz")
-    _failed_downloads.pop(name, None)
+            FAILED[name] = "; ".join(problems)
+            raise DataError(FAILED[name])
+        store(raw, cache.folder(name) / f"{file}.gz")
+    FAILED.pop(name, None)
 
 
-def _fetch(url: str, where: str) -> bytes:
-    """What `url` answers; a DataError that names `where` if it fails, or is silent for PATIENCE.
-
-    The transfer runs in its own thread, because the time-outs of sockets stop neither a slow name
-    server nor a server that sends a byte now and then.
-    """
-    problems: list[Exception] = []
-    with (
-        io.BytesIO() as answer,  # closed on leaving: an abandoned thread ends at its next write
-        tqdm(desc=where, total=1, unit="B", unit_scale=True, leave=False, delay=0.5) as bar,
-    ):
-        # Its own time-out only ends a thread that is given up already.
-        get = pooch.HTTPDownloader(progressbar=bar, chunk_size=8192, timeout=2 * PATIENCE)
-
-        def transfer() -> None:
-            try:
-                get(url, answer, None)
-            except Exception as error:  # handed to the caller, whatever it is
-                problems.append(error)
-
-        thread = threading.Thread(target=transfer, daemon=True)
-        thread.start()
-        while thread.is_alive():
-            received = answer.tell()
-            thread.join(PATIENCE)
-            if thread.is_alive() and answer.tell() - received < SLOWEST:
-                raise DataError(f"{where}: fewer than {SLOWEST} bytes in {PATIENCE:g} s")
-        if problems:
-            kind, response = type(problems[0]).__name__, getattr(problems[0], "response", None)
-            why = PLAIN_WORDS.get(kind, kind)
-            status = "" if response is None else f" {response.status_code}"
-            raise DataError(f"{where}: {why}{status}") from problems[0]
-        return answer.getvalue()
-
-
-def _store(raw: bytes, path: Path) -> None:
-    """Write all of the file or nothing, even with several processes at it: replacing is atomic."""
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+def store(raw: bytes, path: Path) -> None:
+    """Write the whole file or nothing. Raises DataError where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(raw)
-        os.replace(partial, path)
+        with replacing(path) as file:
+            file.write(raw)
     except OSError as error:
         raise DataError(f"{path}: expected a cache to write to, got: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Checks of arguments that several rooms share: each names the argument, and says what came."""
+"""Checks of arguments. Each raises ValueError in one form, `name: expected A, got B`."""
 
 import math
 import numbers
@@ -8,18 +8,18 @@ import numpy as np
 
 
 def at_least(name: str, value: int, least: int) -> None:
-    """Raise ValueError unless `value` is a whole number of at least `least`."""
+    """Check that `value` is a whole number of at least `least`."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
 
 
 def positive(name: str, value: float) -> None:
-    """Raise ValueError unless `value` is a positive finite number."""
+    """Check that `value` is a positive finite number."""
     if not isinstance(value, numbers.Real) or not 0 < value < math.inf:
         raise ValueError(f"{name}: expected a positive number, got {value!r}")
 
 
-def one_of(name: str, value, known: Collection[str]) -> None:
-    """Raise ValueError unless `value` is one of the known names."""
+def one_of(name: str, value: object, known: Collection[str]) -> None:
+    """Check that `value` is one of the known names."""
     if value not in known:
         raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")

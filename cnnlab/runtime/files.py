@@ -2,39 +2,39 @@
 
 import contextlib
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Yield a file to write to, which takes the place of `path` once the block has ended well.
+def replacing(path: str | Path, *, one_writer: bool = False) -> Iterator[BinaryIO]:
+    """Open a new file that replaces `path` once the `with` block has succeeded.
 
-    Until then it lies beside it, always under the same name, so that a killed process leaves at
-    most one. It is removed if the block raises. Raises OSError where it cannot be written.
+    Until then it lies beside `path` under another name; if the block raises, it is removed and
+    `path` stays as it was. With `one_writer` that name is always the same, so that processes which
+    are killed leave one such file and not many. Raises OSError where it cannot be written.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}-{'partial' if one_writer else uuid.uuid4().hex}")
     try:
         with open(partial, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
-    except BaseException:
+    finally:
         partial.unlink(missing_ok=True)
-        raise
 
 
-def check_place(argument: str, path: str | Path) -> None:
+def check_writable(argument: str, path: str | Path) -> None:
     """Raise ValueError unless `replacing` can write to `path`; what is there stays as it is."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{argument}: expected a file in a folder that is there, got {path}")
+        raise ValueError(f"{argument}: expected a file in a folder that exists, got {path}")
     try:
-        partial = path.with_name(f".{path.name}.partial")
-        partial.touch()
-        partial.unlink()
+        with open(path.with_name(f".{path.name}-{uuid.uuid4().hex}"), "xb") as file:
+            Path(file.name).unlink()
     except OSError as error:
         raise ValueError(f"{argument}: expected a place to write, got {path}: {error}") from None

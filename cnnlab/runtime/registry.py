@@ -1,11 +1,13 @@
-"""Lists of what the course offers: names, each with a line about it, and where its code lies."""
+"""Lists of what the course offers: a name, a line about it, and the place of its code."""
 
 import importlib
 from typing import NamedTuple
 
+from cnnlab.runtime.arguments import one_of
+
 
 class Entry(NamedTuple):
-    """One entry of a list. Its code is imported when it is first asked for.
+    """One entry of a list. Its code is imported by `load`, not before.
 
     `where` is "module:name", such as "cnnlab.training.method:Method".
     """
@@ -26,7 +28,6 @@ def listed(*entries: Entry) -> dict[str, Entry]:
 
 
 def find(what: str, name: str, entries: dict[str, Entry]):
-    """Load the entry of that name; ValueError that names the known ones for any other."""
-    if name not in entries:
-        raise ValueError(f"{what}: expected one of {', '.join(entries)}, got {name!r}")
+    """The class or function with that name, loaded; ValueError if `name` is not listed."""
+    one_of(what, name, entries)
     return entries[name].load()

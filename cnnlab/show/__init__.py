@@ -1,1 +1,1 @@
-"""Plots of measurements, and pictures of what a program did."""
+"""Plots of measurements, and pictures of what a program does."""

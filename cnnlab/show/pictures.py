@@ -1,6 +1,6 @@
-"""Pictures of who does what: which thread took which task, who reads and writes what.
+"""Pictures of a run: which thread takes which task, what it reads and writes, what ranks send.
 
-They are drawn from what a kernel really did; for the common style and arguments see `plots`.
+They are drawn from what a program really did. `title` and `caption` are those of `plots`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,17 @@ from matplotlib.colors import ListedColormap, to_rgba
 
 from cnnlab.bench.measure import Timing
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES
-from cnnlab.show.plots import COLORS, ERRORS, GREY, INK, LAYERS, OTHERS, _labels, _measured, figure
+from cnnlab.show.style import (
+    COLORS,
+    ERRORS,
+    GREY,
+    INK,
+    LAYERS,
+    OTHERS,
+    figure,
+    label_ends,
+    measured,
+)
 
 
 @figure
@@ -23,10 +33,10 @@ def loads(
     work: Sequence[float] | None = None,
     unit: str = "tasks",
 ) -> np.ndarray:
-    """Draw each thread's tasks one after the other, a panel for each way to deal them out.
+    """Draw each thread's tasks one after the other, with a panel for each way to schedule them.
 
-    `taken[name][i]` is the thread that took task i, and `work[i]` the length of that task. The
-    dashed line is where all would be done if the work were shared evenly.
+    `taken[name][i]` is the thread that took task i, `work[i]` the length of that task. The dashed
+    line is the end of the work if it were divided evenly.
     """
     tasks = len(next(iter(taken.values())))
     work = np.ones(tasks) if work is None else np.asarray(work, float)
@@ -51,10 +61,9 @@ def loads(
 
 @figure
 def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: int = 400) -> Axes:
-    """Draw which place of which array each access goes to, in order: a row of panels for a kernel.
+    """Draw the element that each access goes to, in order: a row for each kernel, a panel an array.
 
-    `logs` are those of `check.access_log.accesses`, by kernel; the first `steps` accesses are
-    drawn.
+    `logs` are those of `check.access_log.accesses`, by kernel; their first `steps` accesses count.
     """
     shape = len(logs), len(arrays)
     size = (9, 0.6 + 1.5 * len(logs))
@@ -80,10 +89,10 @@ def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: i
 
 @figure
 def messages(logs: Sequence[Sequence]) -> Axes:
-    """Draw what ranks sent, over time: a line for each rank, an arrow for each message.
+    """Draw messages over time: a line for each rank, an arrow for each message.
 
-    `logs[rank]` is the log of its `cnnlab.ranks.trace.Traced`. A bar is the time that a rank spent
-    in a call: blue in a send, orange in a receive.
+    `logs[rank]` is the log of the rank's `cnnlab.ranks.trace.Traced`. A bar is the time spent in a
+    call: blue in a send, orange in a receive.
     """
     _, ax = plt.subplots(figsize=(9, 0.9 + 0.55 * len(logs)))
     zero = min(message.begin for log in logs for message in log)
@@ -111,7 +120,7 @@ def messages(logs: Sequence[Sequence]) -> Axes:
 def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
     """Draw allreduce schedules for `size` ranks and n elements: rounds downwards, ranks across.
 
-    The width of an arrow grows with the number of elements; blue ones are added, orange replace.
+    An arrow's width grows with its number of elements. Blue ones are added, orange ones replace.
     """
     _, axes = plt.subplots(1, len(names), figsize=(2.6 * len(names) + 0.4, 4.2), squeeze=False)
     for ax, name in zip(axes[0], names, strict=True):
@@ -132,7 +141,7 @@ def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
     return axes[0]
 
 
-@_measured
+@measured
 def times_by_size(
     sizes: Sequence[int],
     timings: Mapping[str, Sequence[Timing]],
@@ -140,9 +149,9 @@ def times_by_size(
     *,
     unit: str = "elements",
 ) -> Axes:
-    """Draw measured seconds (points) and predicted ones (lines) over sizes, both logarithmic.
+    """Draw measured times (points) and predicted times (lines) over sizes, on logarithmic axes.
 
-    What has the same name has the same colour; a prediction that nothing was measured for is grey.
+    A measurement and its prediction have the same name and colour; other predictions are grey.
     """
     _, ax = plt.subplots(figsize=(7.5, 4.2))
     ax.set(xscale="log", yscale="log", xlabel=unit, ylabel="seconds")
@@ -160,15 +169,16 @@ def times_by_size(
         ax.errorbar(at, value, errors, **style, **ERRORS)
         labels.append((at[-1], value[-1], name, palette[name]))
     ax.figure.canvas.draw()  # limits are final now
-    _labels(ax, labels)
+    label_ends(ax, labels)
     return ax
 
 
 @figure
 def launch_grid(owners: np.ndarray, *, labels: np.ndarray | None = None) -> Axes:
-    """Draw a grid of elements (rows, columns), coloured by the block that owns each.
+    """Draw a grid of elements (rows, columns), coloured by the thread block that computes each.
 
-    `owners` has the number of the block, negative where nobody does; `labels` what to write there.
+    `owners` holds the number of the block, negative if there is none; `labels` the text, by default
+    that number.
     """
     rows, columns = owners.shape
     _, ax = plt.subplots(figsize=(min(9, 0.6 + 0.42 * columns), 0.8 + 0.42 * rows))
@@ -185,11 +195,11 @@ def launch_grid(owners: np.ndarray, *, labels: np.ndarray | None = None) -> Axes
 
 @figure
 def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
-    """Draw the first requests of a warp for an array, a panel for each trace: which places, who.
+    """Draw the first requests of a warp for an array, with a panel for each trace.
 
-    A row is one access in the source by 32 threads together, dark for the first thread and light
-    for the last. A box is a sector of 32 bytes, grey where the request moves it. Only sectors that
-    some request touches are drawn; the numbers below are the first places of those.
+    A row is one access in the source by 32 threads together, from the first thread (dark) to the
+    last (light). A box is a sector of 32 bytes, grey if the request moves it; the number below is
+    its first element. Sectors that no request touches are left out.
     """
     _, axes = plt.subplots(
         len(traces),
@@ -228,9 +238,9 @@ def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3
 
 @figure
 def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
-    """Draw a block's accesses to a shared array, from barrier to barrier, a panel for each trace.
+    """Draw a block's accesses to a shared array from barrier to barrier, a panel for each trace.
 
-    A dot is one place that was read, a ring one that was written, between two barriers.
+    Between two barriers, a dot is an element that was read, a ring one that was written.
     """
     shape = 1, len(traces)
     steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())

@@ -1,87 +1,51 @@
-"""Figures in one style: each function takes data and returns the Axes it drew on.
+"""Plots of measurements and of what the network learns. Each function returns the Axes it drew on.
 
-Every function also takes `title` and `caption`, the small line below: by default the machine, for
-what was measured on it. A strategy has one colour everywhere, of the palette of Okabe and Ito that
-colour-blind readers tell apart; intervals are drawn, and bounds stand beside what they bound.
+Every function also takes `title` and `caption`, the small line below: the machine by default, for
+what was measured on it. Intervals are drawn, and bounds stand beside what they bound.
 """
 
-import functools
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from cnnlab.bench import machine
 from cnnlab.bench.measure import Timing, digits, in_words, speedup
 from cnnlab.runtime import thread_pool
+from cnnlab.runtime.arguments import one_of
+from cnnlab.show.style import (
+    COLORS,
+    ERRORS,
+    GREY,
+    INK,
+    LAYERS,
+    WRONG,
+    Point,
+    as_rows,
+    colors,
+    figure,
+    label_ends,
+    measured,
+    note,
+    style,
+)
 
-NAMED = ("reference", "loops", "vector", "threads", "ranks", "device", "torch")
-HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
-COLORS = dict(zip(NAMED, HUES, strict=True))
-OTHERS = ("#4c6a92", "#b8860b", "#2f8f8f", "#8c564b", "#7b5ea7", "#5f7f3f")
-LAYERS = ("#23527c", "#7fb0d8", "#d5e3ef", "#f0dfbd", "#d49a4e", "#8f5a22")
-INK, GREY, WRONG = "#222222", "#737373", "#d55e00"
-STYLE = {
-    "figure.constrained_layout.use": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-}
+__all__ = [
+    "COLORS", "colors", "confusion", "filters", "images", "layer_times", "learning_curves",
+    "roofline", "scaling", "speedups", "style",
+]  # fmt: skip
+
 Named = Mapping[str, float]
-Point = tuple[float, float]
 Timings = Mapping[str, Timing]
 Runs = Sequence[Timing] | Mapping[str, Sequence[Timing]]
-ERRORS = {"elinewidth": 1.2, "capsize": 3}
-
-
-def style() -> AbstractContextManager:
-    """Return a context in which figures of your own look like these."""
-    _choose_backend()
-    return plt.rc_context(STYLE)
-
-
-@functools.cache
-def _choose_backend() -> None:
-    """Choose it outside the context: a first choice inside would not stay interactive after it."""
-    plt.switch_backend(plt.get_backend())
-
-
-def colors(names: Sequence[str]) -> list[str]:
-    """Return one colour per name: a strategy's own, the others in order."""
-    others = [name for name in names if name not in COLORS]
-    return [COLORS.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
-
-
-def figure(draw, default=""):
-    """Draw in the style, then add title and caption."""
-
-    @functools.wraps(draw)
-    def wrapper(*args, title: str = "", caption: str | None = default, **kwargs):
-        with style():
-            axes = draw(*args, **kwargs)
-            page, left = np.ravel(axes)[0].figure, {"x": 0.01, "ha": "left"}
-            if title:
-                page.suptitle(title, **left, fontsize=12, weight="bold")
-            if caption != "":
-                page.supxlabel(caption or machine.caption(), **left, fontsize=7, color=GREY)
-        return axes
-
-    return wrapper
-
-
-_measured = functools.partial(figure, default=None)
 
 
 @figure
 def images(
     batch: np.ndarray, labels: Sequence = (), *, predicted: Sequence = (), columns: int = 10
 ) -> Axes:
-    """Draw grey images (N, H, W) or (N, 1, H, W) under labels; wrong predictions in orange."""
+    """Draw grey images (N,H,W) or (N,1,H,W) with their labels; wrong predictions are orange."""
     shown = [str(label) for label in labels] or [""] * len(batch)
     guesses = [str(guess) for guess in predicted] or shown
     texts = [a if a == b else f"{a} → {b}" for a, b in zip(shown, guesses, strict=True)]
@@ -91,7 +55,7 @@ def images(
 
 @figure
 def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
-    """Draw filters (F, C, K, K) or (F, K, K): orange is negative, white zero, purple positive."""
+    """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
     texts, inks = [f"filter {f}" for f in range(len(tiles))], [INK] * len(tiles)
     ax = _mosaic(tiles, texts, inks, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
@@ -99,18 +63,17 @@ def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
     return ax
 
 
-@_measured
+@measured
 def speedups(
     timings: Timings, base: str = "loops", *, per: str = "call", bounds: Named | None = None
 ) -> Axes:
-    """Draw how many times faster than `base` each is, in timings of one `measure.compare`.
+    """Draw speedups over `base`, from timings of one `measure.compare`.
 
-    Beside each bar stand its speedup and its seconds per `per` (such as "epoch"). `bounds` are
-    speedups that cannot be beaten, by name. Above a range of 20 the axis is logarithmic, from 1.
+    Beside each bar stand its speedup and its time per `per` (such as "epoch"). `bounds` are upper
+    bounds of the speedup, by name. Above a range of 20 the axis is logarithmic and starts at 1.
     """
     bounds, names = bounds or {}, list(timings)
-    if base not in names:
-        raise ValueError(f"base: expected one of {names}, got {base!r}")
+    one_of("base", base, names)
     ratios = [speedup(timings[base], timing) for timing in timings.values()]
     value, low, high = np.array([(r.value, r.low, r.high) for r in ratios]).T
     _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(names) + 0.2 * bool(bounds)))
@@ -126,25 +89,25 @@ def speedups(
         ax.xaxis.set_major_formatter("{x:g}")
     for y, timing in enumerate(timings.values()):
         text, right = f"{digits(value[y])}×  ({in_words(timing.median)})", max(high[y], 1)
-        _note(ax, text, (right, y), (7, 0), va="center", backgroundcolor="white")
+        note(ax, text, (right, y), (7, 0), va="center", backgroundcolor="white")
     for name, bound in bounds.items():
         ax.axvline(bound, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
-        _note(ax, name, (bound, -0.5), (0, 3), ha="center", color=GREY)
+        note(ax, name, (bound, -0.5), (0, 3), ha="center", color=GREY)
     ax.set_xlabel(f"times faster than {base} ({in_words(timings[base].median)} per {per})")
-    return _rows(ax, names)
+    return as_rows(ax, names)
 
 
-@_measured
+@measured
 def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads") -> Axes:
-    """Draw speedup over one worker, the ideal line, and the given `bench.scaling_laws`.
+    """Draw the speedup over one worker, the ideal line, and the given `bench.scaling_laws`.
 
-    `timings[i]` is the time with `workers[i]` workers; several strategies come as a dictionary.
-    The ideal line ends its rise where this machine has no more cores.
+    `timings[i]` is the time on `workers[i]` workers; for several strategies, a dictionary of such
+    lists. The ideal line rises up to the number of cores.
     """
     if not isinstance(timings, Mapping):
         timings = {timings[0].name: timings}
     if 1 not in workers or any(len(workers) != len(series) for series in timings.values()):
-        raise ValueError(f"workers: expected 1 and one number per timing, got {list(workers)}")
+        raise ValueError(f"workers: expected 1 and one for each timing, got {list(workers)}")
     _, ax = plt.subplots(figsize=(7, 4))
     most, last = max(workers), int(np.argmax(workers))
     cores = min(most, thread_pool.usable_cores())
@@ -162,18 +125,18 @@ def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads
         labels.append((most, model.speedup(most), str(model), INK))
     ax.set(xlabel=f"number of {unit}", ylabel="times faster than one", xticks=workers)
     ax.set_ylim(0, 1.05 * max(y for _, y, _, _ in labels))
-    _labels(ax, labels)
+    label_ends(ax, labels)
     return ax
 
 
-@_measured
+@measured
 def roofline(
     points: Mapping[str, Point], peak: float, bandwidth: float, *, ceilings: Named | None = None
 ) -> Axes:
     """Draw points (FLOP/byte, FLOP/s) under the roof: `peak` FLOP/s and `bandwidth` bytes/s.
 
-    `ceilings` are lower peaks by name, such as that of narrower vectors. After Williams, Waterman
-    and Patterson, "Roofline", CACM 2009.
+    `ceilings` are lower peaks by name, such as the peak of narrower vectors. After Williams,
+    Waterman and Patterson, "Roofline", CACM 2009.
     """
     _, ax = plt.subplots(figsize=(8, 4.4))
     x, y = np.array(list(points.values()), float).reshape(-1, 2).T
@@ -185,15 +148,15 @@ def roofline(
         look = {"color": INK} if name == "peak" else {"color": GREY, "ls": "--", "lw": 1}
         ax.plot([height / bandwidth, right], [height, height], **look)
         text = f"{name}: {digits(height / 1e9)} GFLOP/s"
-        _note(ax, text, (right, height), (-2, 3), ha="right", color=look["color"])
+        note(ax, text, (right, height), (-2, 3), ha="right", color=look["color"])
     ax.plot([left, ridge], [left * bandwidth, peak], color=INK)
     spot, labels = (ridge / 1.7, peak / 1.7), []
-    _note(ax, f"memory: {digits(bandwidth / 1e9)} GB/s", spot, (-7, 0), ha="right")
+    note(ax, f"memory: {digits(bandwidth / 1e9)} GB/s", spot, (-7, 0), ha="right")
     for name, at, rate, color in zip(points, x, y, colors(list(points)), strict=True):
         ax.plot(at, rate, "o", color=color, markersize=8)
         share = rate / min(peak, at * bandwidth)
         labels.append((at, rate, f"{name} ({share:.0%} of its roof)", color))
-    _labels(ax, labels)
+    label_ends(ax, labels)
     ax.set(xlabel="arithmetic intensity (FLOP/byte)", ylabel="GFLOP/s on one core")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_major_formatter(lambda rate, _: f"{rate / 1e9:g}")
@@ -202,12 +165,12 @@ def roofline(
 
 @figure
 def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
-    """Draw loss and accuracy over the `images` or the `epoch` of a history's rows; two Axes."""
+    """Draw loss and accuracy, on two Axes, over the `images` or the `epoch` of histories' rows."""
     _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
     for ax, what in zip(axes, ("loss", "accuracy"), strict=True):
         labels = []
         for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
-            width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible in layers
+            width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
             rows = [row for row in histories[name] if row.get(what) is not None]
             time = "images" if rows and "images" in rows[0] else "epoch"
             x, y = [row[time] for row in rows], [row[what] for row in rows]
@@ -216,15 +179,15 @@ def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
             labels += [(x[-1], y[-1], name, color)] if rows else []
         ax.locator_params(axis="x", nbins=4, integer=True)
         ax.set(ylabel=what, ylim=(0 if what == "loss" else None, None))
-        _labels(ax, labels)
+        label_ends(ax, labels)
     axes[1].yaxis.set_major_formatter("{x:.1%}")
     return axes
 
 
 @figure
 def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
-    """Draw how many images of each true class (row) were taken for each class (column)."""
-    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it takes a second
+    """Draw how many images of each true class (row) were classified as each class (column)."""
+    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it is slow
 
     _, ax = plt.subplots(figsize=(5.2, 5))
     display = ConfusionMatrixDisplay(np.asarray(matrix), display_labels=class_names)
@@ -235,9 +198,9 @@ def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> A
     return ax
 
 
-@_measured
+@measured
 def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
-    """Draw where the time goes: for each strategy, each layer's share of its seconds per `per`."""
+    """Draw, for each strategy, each layer's share of its time per `per`."""
     names, layers = list(times), dict.fromkeys(layer for parts in times.values() for layer in parts)
     _, ax = plt.subplots(figsize=(7, 1.5 + 0.45 * len(names)))
     total, left = np.array([sum(parts.values()) for parts in times.values()]), 0
@@ -253,11 +216,11 @@ def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
     ax.legend(ncols=6, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
     ax.set(xlim=(0, 1.25), xticks=np.arange(0, 1.1, 0.25), xlabel=f"share of the time per {per}")
     ax.xaxis.set_major_formatter("{x:.0%}")
-    return _rows(ax, names)
+    return as_rows(ax, names)
 
 
 def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
-    """Draw tiles `tile` inches wide on one Axes, each under its text."""
+    """Draw tiles `tile` inches wide on one Axes, each with its text above."""
     height, width = np.shape(tiles)[-2:]
     columns = min(columns, len(tiles))
     rows = -(-len(tiles) // columns)
@@ -266,35 +229,7 @@ def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
     for k, (pixels, text, ink) in enumerate(zip(tiles, texts, inks, strict=True)):
         x, y = k % columns * across, k // columns * down
         ax.imshow(np.squeeze(pixels), extent=(x, x + width, y + height, y), **look)
-        _note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=ink)
+        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=ink)
     ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
     ax.axis("off")
     return ax
-
-
-def _labels(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write (x, y, text, colour) right of the axes, a line leading there; limits must be final."""
-    to_axes = ax.transData + ax.transAxes.inverted()
-    height = np.array([to_axes.transform(label[:2])[1] for label in labels])
-    order, gap = height.argsort(), 0.23 / ax.figure.get_figheight()
-    spots = height[order]
-    for _ in range(200):  # neighbours push each other apart until all have room
-        push = np.maximum(gap - np.diff(spots), 0) / 2
-        spots += np.append(0, push) - np.append(push, 0)
-    for k, spot in zip(order, spots, strict=True):
-        *point, text, color = labels[k]
-        look = {"color": color, "va": "center", "annotation_clip": False}
-        line = {"arrowstyle": "-", "color": color, "lw": 0.7, "alpha": 0.6, "shrinkB": 4}
-        ax.annotate(text, point, (1.03, spot), "data", "axes fraction", arrowprops=line, **look)
-
-
-def _rows(ax: Axes, names: Sequence[str]) -> Axes:
-    """Horizontal bars from top to bottom, with nothing but their names on the axis."""
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.grid(axis="y", visible=False)
-    ax.tick_params(axis="y", length=0)
-    return ax
-
-
-def _note(ax: Axes, text: str, at: Point, offset: Point, **look) -> None:
-    ax.annotate(text, at, offset, textcoords="offset points", **look)

@@ -1,4 +1,4 @@
-"""The picture that goes with a report of `bench`."""
+"""The plot of a report of `bench`."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from cnnlab.show import plots
 
 
 def draw(report: dict, file: Path) -> None:
-    """Save the times of whole training steps, from a report of `bench.run`, as a picture."""
+    """Save the speedups in a report of `bench.run` as an image file."""
     rows = report["results"]
     timings = {r["kernels"]: Timing(r["kernels"], tuple(r["samples"])) for r in rows}
     base = "loops" if "loops" in timings else report["ratio_to"]

@@ -37,7 +37,7 @@ def save(path: str | Path, done: Checkpoint) -> None:
     network = done.params.network.description()
     about = {"network": network, "history": done.history, "plan": done.plan}
     arrays = {STATE + name: array for name, array in done.state.items()}
-    with replacing(path) as file:
+    with replacing(path, one_writer=True) as file:
         np.savez(file, flat=done.params.flat, about=np.array(json.dumps(about)), **arrays)
 
 

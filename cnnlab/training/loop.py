@@ -12,7 +12,7 @@ from cnnlab.kernels import Strategy, find
 from cnnlab.network import Network, Parameters
 from cnnlab.runtime import registry, thread_pool
 from cnnlab.runtime.arguments import at_least, positive
-from cnnlab.runtime.files import check_place
+from cnnlab.runtime.files import check_writable
 from cnnlab.training import checkpoint
 from cnnlab.training.evaluate import predict
 from cnnlab.training.method import Method
@@ -77,7 +77,7 @@ def train(
     strategy, network, method = find(kernels), network or Network(), method or Method()
     check_plan(data, strategy, epochs, batch, rate, seed, n_threads)
     if save is not None:
-        check_place("save", save)
+        check_writable("save", save)
     plan = {"data": data.name, "images": len(data.train_images), "batch": batch}
     plan |= {"rate": float(rate), "seed": seed, "optimizer": optimizer}
     steps = registry.find("optimizer", optimizer, OPTIMIZERS)(float(rate))

@@ -53,7 +53,7 @@ def test_unknown_facts_are_none(bare):
 
 def test_describing_starts_no_threads_and_no_mpi():
     code = (
-        "import sys, threading; from cnnlab import machine; machine.describe();"
+        "import sys, threading; from cnnlab.bench import machine; machine.describe();"
         "from numba.np.ufunc import parallel;"
         "print(parallel._is_initialized, threading.active_count(), 'mpi4py.MPI' in sys.modules)"
     )
@@ -65,7 +65,7 @@ def test_describing_starts_no_threads_and_no_mpi():
 def test_affinity_counts():
     code = (
         "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
-        "from cnnlab import pool; print(pool.usable_cores())"
+        "from cnnlab.runtime import thread_pool; print(thread_pool.usable_cores())"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert printed.stdout.strip() == "1", printed.stderr

@@ -9,7 +9,7 @@ from cnnlab.bench.measure import Ratio, Timing, compare, median_interval, same
 
 
 class Clock:
-    """A clock that only moves when somebody works."""
+    """A clock that only moves while work is done."""
 
     def __init__(self, monkeypatch):
         self.now = 0.0
@@ -81,7 +81,7 @@ def test_compare_alternates(clock):
     assert list(timings) == ["a", "b", "c"] and timings["b"].name == "b"
 
 
-def test_compare_checks_everybody_first():
+def test_compare_checks_all_contestants_first():
     calls = []
     contestants = {name: lambda: calls.append(1) for name in "ab"}
     for checks in ({"b": lambda: False}, lambda name: name != "b"):
@@ -91,7 +91,7 @@ def test_compare_checks_everybody_first():
 
 
 def test_compare_refuses_a_check_without_contestant():
-    with pytest.raises(ValueError, match="checks: \\['typo'\\]"):
+    with pytest.raises(ValueError, match="checks: expected names of contestants, got \\['typo'\\]"):
         compare({"a": int}, checks={"typo": bool})
 
 
@@ -144,7 +144,7 @@ def test_ratio_is_the_median_of_the_ratios_with_their_interval():
 
 
 def test_ratio_needs_pairs():
-    with pytest.raises(ValueError, match="2 of a, 1 of b"):
+    with pytest.raises(ValueError, match=r"^samples: expected as many of .* got 2 of a and 1 of b"):
         measure.ratio(Timing("a", (1.0, 1.0)), Timing("b", (1.0,)))
 
 
@@ -178,7 +178,10 @@ def test_same_names_the_worst_element():
     got = expected.copy()
     got[0, 1, 2] += 1
     got[1, 2, 0] += 3
-    message = r"dw: 2 of 24 .* \(1, 2, 0\): got 23, expected 20, difference 3 where 0\.0051 is"
+    message = (
+        r"dw: 2 of 24 elements differ, most at \(1, 2, 0\): expected 20, got 23; "
+        r"they differ by 3, and 0\.0051 is allowed"
+    )
     with pytest.raises(AssertionError, match=message):
         same(got, expected, name="dw")
 
@@ -186,8 +189,8 @@ def test_same_names_the_worst_element():
 @pytest.mark.parametrize(
     ("got", "expected", "message"),
     [
-        (np.zeros((2, 3)), np.zeros((3, 2)), r"z: got shape \(2, 3\), expected \(3, 2\)"),
-        (np.zeros(1), np.zeros(3), r"shape \(1,\)"),
+        (np.zeros((2, 3)), np.zeros((3, 2)), r"z: expected shape \(3, 2\), got \(2, 3\)"),
+        (np.zeros(1), np.zeros(3), r"expected shape \(3,\), got \(1,\)"),
         ([0, math.nan, math.nan], [0, 1, 2], r"z: got has 2 NaN of 3, first at \(1,\)"),
         ([math.nan], [math.nan], "NaN"),
         ([0.0], [math.nan], "expected has 1 NaN"),
@@ -195,8 +198,8 @@ def test_same_names_the_worst_element():
         ([1.0], [math.inf], "expected inf"),
         ([-math.inf], [math.inf], "got -inf"),
         ([0.0, 5.0], [math.inf, 1.0], "2 of 2"),
-        ([math.inf, 5.0], [math.inf, 1.0], r"1 of 2 .* \(1,\): got 5"),
-        (None, [1.0], "numbers needed, got is array\\(None"),
+        ([math.inf, 5.0], [math.inf, 1.0], r"1 of 2 .* \(1,\): expected 1, got 5"),
+        (None, [1.0], "z: expected numbers, got is array\\(None"),
     ],
 )
 def test_same_is_specific(got, expected, message):
@@ -216,6 +219,6 @@ def test_same_takes_tolerances():
 def test_table_shows_times_and_speedups():
     timings = {"loops": Timing("loops", (2.0,) * 3), "v": Timing("v", (0.2,) * 3)}
     assert measure.as_table(timings, "loops").split("\n") == [
-        "loops  2.00 s (2.00 to 2.00, n=3)            1.00× (1.00 to 1.00, n=3)",
-        "v      200 ms (200 to 200, n=3)              10.0× (10.0 to 10.0, n=3)",
+        "loops  2.00 s (2.00 to 2.00, n=3)  1.00× (1.00 to 1.00, n=3)",
+        "v      200 ms (200 to 200, n=3)    10.0× (10.0 to 10.0, n=3)",
     ]

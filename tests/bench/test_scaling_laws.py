@@ -4,12 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnnlab import data
 from cnnlab.bench.measure import Timing
 from cnnlab.bench.scaling_laws import Amdahl, Usl, fit_amdahl, fit_usl
-from cnnlab.bench.steps import Contestant
-from cnnlab.bench.thread_scaling import OnTheirOwn
-from cnnlab.kernels import KERNELS
 
 
 @settings(max_examples=30, deadline=None)
@@ -71,10 +67,3 @@ def test_usl_has_no_negative_parts_and_needs_three_points():
     assert (fit.contention, fit.coherence) == (0, 0)
     with pytest.raises(ValueError, match="two other numbers"):
         fit_usl([1, 2], [1.0, 0.5])
-
-
-def test_as_many_networks_as_threads_are_trained_on_their_own():
-    on_their_own = OnTheirOwn(Contestant(KERNELS["vector"], data.load("digits", 64, 10), 16), 3)
-    with on_their_own.threads:
-        on_their_own(2)
-    assert [bool(grads.flat.any()) for _, grads in on_their_own.networks] == [True, True, False]

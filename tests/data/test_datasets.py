@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
-from cnnlab import data
-from cnnlab.data import DataError, load, mnist_files, report
+from cnnlab.data import DataError, datasets, download, load, mnist_files, report
+from cnnlab.runtime import cache
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +24,9 @@ def fetched(tmp_path, monkeypatch):
 
     monkeypatch.delenv("CNNLAB_DATA", raising=False)
     monkeypatch.delenv("CNNLAB_OFFLINE", raising=False)
-    monkeypatch.setattr(mnist_files, "_cache", lambda name: tmp_path / name)
-    monkeypatch.setattr(mnist_files, "_failed_downloads", {})
-    monkeypatch.setattr(mnist_files, "_fetch", refuse)
+    monkeypatch.setattr(cache, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(mnist_files, "FAILED", {})
+    monkeypatch.setattr(download, "fetch", refuse)
     return asked
 
 
@@ -37,7 +37,7 @@ def mnist(monkeypatch):
     arrays = []
     for n in (7, 4):
         arrays += [draw(256, size=(n, 28, 28), dtype=np.uint8), draw(10, size=n, dtype=np.uint8)]
-    monkeypatch.setattr(data, "read_dataset", lambda name, retry: (list(arrays), "the cache"))
+    monkeypatch.setattr(datasets, "read_dataset", lambda name, retry: (list(arrays), "the cache"))
     return arrays
 
 
@@ -78,7 +78,9 @@ def test_more_images_than_published_are_refused(mnist, name):
 @pytest.mark.parametrize("n", [0, -1, 2.5, 3.0, True, "3"])
 def test_impossible_numbers_are_refused(fetched, name, n):
     for argument in ("n_train", "n_test"):
-        with pytest.raises(ValueError, match=f"{argument}: expected a whole number from 1.*got"):
+        with pytest.raises(
+            ValueError, match=f"{argument}: expected a whole number of at least 1, got"
+        ):
             load(name, **{argument: n})
     assert fetched == []
 
@@ -158,7 +160,7 @@ def test_auto_falls_back_to_digits_says_why_and_asks_the_mirrors_once(fetched, c
         assert dataset.name == "digits"
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == 1
-        assert lines[0].startswith("auto chose digits: mnist cannot be had: ")
+        assert lines[0].startswith("auto chose digits: mnist is not available: ")
         assert lines[0].count("refused") == 2
         assert len(fetched) == 2
     with pytest.raises(DataError):

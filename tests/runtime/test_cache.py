@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numba
+import pooch
 import pytest
 
 from cnnlab.kernels import KERNELS
@@ -85,3 +86,12 @@ print(sum(kernel.stats.cache_hits.values()), vector_instructions(kernel))
 """
     (first, compiled), (second, kept) = run(checkout, count)[0], run(checkout, count)[0]
     assert (first, second) == ("0", "1") and int(compiled) == int(kept) > 0
+
+
+def test_the_cache_is_in_the_checkout_or_else_the_users(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cnnlab" / "runtime" / "cache.py"))
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "user" / name)
+    (tmp_path / "data").mkdir()
+    assert cache.folder("mnist") == tmp_path / "user" / "cnnlab" / "mnist"
+    (tmp_path / "pyproject.toml").touch()
+    assert cache.folder("mnist") == tmp_path / "data" / "cache" / "mnist"

@@ -49,21 +49,23 @@ def test_the_number_of_threads_is_restored_whatever_happens():
 
 @pytest.mark.parametrize("n_threads", [0, -1, 1.5, True, "2"])
 def test_impossible_numbers_of_threads_are_refused(n_threads):
-    with pytest.raises(ValueError, match="n_threads should be a whole number of at least 1, got"):
-        thread_pool.check(n_threads)
-    with pytest.raises(ValueError), thread_pool.threads(n_threads):
-        pass
+    message = f"n_threads: expected a whole number of at least 1, got {n_threads!r}"
+    with pytest.raises(ValueError, match=message):
+        thread_pool.reserve(n_threads)
+    with pytest.raises(ValueError, match=message), thread_pool.threads(n_threads):
+        pytest.fail("nothing can run on them")
 
 
 def test_more_threads_than_there_is_room_for_say_how_to_get_it():
-    many = thread_pool.size() + 1
-    with pytest.raises(ValueError, match=f"set NUMBA_NUM_THREADS={many} before Python starts"):
+    room, many = thread_pool.size(), thread_pool.size() + 1
+    message = f"n_threads: expected at most {room}, .* got {many}; set NUMBA_NUM_THREADS={many} "
+    with pytest.raises(ValueError, match=message):
         thread_pool.reserve(many)
 
 
 def test_room_is_made_before_numba_is_imported():
     program = """
-from cnnlab import pool
+from cnnlab.runtime import thread_pool
 thread_pool.reserve(13)
 import numba
 assert numba.config.NUMBA_NUM_THREADS == 13 == thread_pool.size()
@@ -74,10 +76,11 @@ assert numba.config.NUMBA_NUM_THREADS == 13 == thread_pool.size()
 
 EVERY_NUMBER = """
 import numpy as np
-from cnnlab import pool
 from cnnlab.kernels import KERNELS
-from cnnlab.network import Network, report_network, loss_and_gradients
-from cnnlab.training import sgd_steps
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.network import report_network
+from cnnlab.runtime import thread_pool
+from cnnlab.training import Method, Replica, Sgd
 
 net = report_network(2, 13, 14, filters=3, kernel=4, pool=2, classes=5)
 params, grads, exact = net.parameters(), net.zeros(), net.zeros()
@@ -96,14 +99,18 @@ for n_images in (1, 7, 50, 300):
             loss_and_gradients(KERNELS["threads"], params, x, labels, grads)
             assert np.array_equal(grads.flat, again), (n_images, n_threads)
 
-batches = x, labels, rng.permutation(300), 20, 0.1
-alone = net.parameters()
-sgd_steps(KERNELS["vector"], alone, grads, *batches)
+order = rng.permutation(300)
+
+def trained(kernels):
+    replica = Replica(KERNELS[kernels], net.parameters(), x, labels, 20, Sgd(0.1))
+    Method().steps(replica, order)
+    return replica.params.flat
+
+alone = trained("vector")
+assert not np.allclose(alone, net.parameters().flat, atol=1e-3)
 for n_threads in (1, 2, 3, 8, 64):
-    params = net.parameters()
     with thread_pool.threads(n_threads):
-        sgd_steps(KERNELS["threads"], params, grads, *batches)
-    assert np.allclose(params.flat, alone.flat, atol=1e-5), n_threads
+        assert np.allclose(trained("threads"), alone, atol=1e-5), n_threads
 params = net.parameters()
 """
 
@@ -145,7 +152,7 @@ def test_the_same_seed_and_number_of_threads_give_the_same_bits():
 
 
 def test_a_strategy_on_one_core_refuses_several_threads():
-    with pytest.raises(ValueError, match="n_threads: vector runs on one thread, got 2"):
+    with pytest.raises(ValueError, match="n_threads: expected 1, vector runs on one thread, got 2"):
         train(load("digits", 20, 10), "vector", n_threads=2)
 
 

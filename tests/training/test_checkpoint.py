@@ -72,7 +72,7 @@ def test_a_disk_that_fills_up_ends_no_training_and_is_told(tmp_path, monkeypatch
 def test_where_nothing_can_be_written_no_epoch_is_begun(tmp_path, place):
     (tmp_path / "file").touch()
     rows = []
-    with pytest.raises(ValueError, match="save: expected a file in a folder that is there, got"):
+    with pytest.raises(ValueError, match="save: expected a file in a folder that exists, got"):
         train(DIGITS, save=tmp_path / place, tell=rows.append)
     assert not rows
 

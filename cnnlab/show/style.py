@@ -1,0 +1,105 @@
+"""The style of every figure: colours, title and caption, labels beside the data.
+
+A strategy has the same colour everywhere. The palette is that of Okabe and Ito, whose colours
+colour-blind readers can tell apart.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from cnnlab.bench import machine
+
+NAMED = ("reference", "loops", "vector", "threads", "partitioned", "device", "torch")
+HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
+COLORS = dict(zip(NAMED, HUES, strict=True))
+OTHERS = ("#4c6a92", "#b8860b", "#2f8f8f", "#8c564b", "#7b5ea7", "#5f7f3f")
+LAYERS = ("#23527c", "#7fb0d8", "#d5e3ef", "#f0dfbd", "#d49a4e", "#8f5a22")
+INK, GREY, WRONG = "#222222", "#737373", "#d55e00"
+STYLE = {
+    "figure.constrained_layout.use": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+}
+ERRORS = {"elinewidth": 1.2, "capsize": 3}
+Point = tuple[float, float]
+
+
+def style() -> AbstractContextManager:
+    """A context in which figures of your own have this style."""
+    choose_backend()
+    return plt.rc_context(STYLE)
+
+
+@functools.cache
+def choose_backend() -> None:
+    """Choose the backend before the context: one chosen inside would not stay interactive."""
+    plt.switch_backend(plt.get_backend())
+
+
+def colors(names: Sequence[str]) -> list[str]:
+    """One colour for each name: a strategy's own, the others in order."""
+    others = [name for name in names if name not in COLORS]
+    return [COLORS.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
+
+
+def figure(draw: Callable, default: str | None = "") -> Callable:
+    """A function that draws in this style, then adds `title` and `caption`.
+
+    The caption is the small line below the figure; None stands for the machine.
+    """
+
+    @functools.wraps(draw)
+    def wrapper(*args, title: str = "", caption: str | None = default, **kwargs):
+        with style():
+            axes = draw(*args, **kwargs)
+            page, left = np.ravel(axes)[0].figure, {"x": 0.01, "ha": "left"}
+            if title:
+                page.suptitle(title, **left, fontsize=12, weight="bold")
+            if caption != "":
+                page.supxlabel(caption or machine.caption(), **left, fontsize=7, color=GREY)
+        return axes
+
+    return wrapper
+
+
+measured = functools.partial(figure, default=None)  # a figure of measurements names the machine
+
+
+def label_ends(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write each (x, y, text, colour) to the right of the axes, with a line from its point.
+
+    The limits of the axes must be final.
+    """
+    to_axes = ax.transData + ax.transAxes.inverted()
+    height = np.array([to_axes.transform(label[:2])[1] for label in labels])
+    order, gap = height.argsort(), 0.23 / ax.figure.get_figheight()
+    spots = height[order]
+    for _ in range(200):  # push neighbours apart until all have room
+        push = np.maximum(gap - np.diff(spots), 0) / 2
+        spots += np.append(0, push) - np.append(push, 0)
+    for k, spot in zip(order, spots, strict=True):
+        *point, text, color = labels[k]
+        look = {"color": color, "va": "center", "annotation_clip": False}
+        line = {"arrowstyle": "-", "color": color, "lw": 0.7, "alpha": 0.6, "shrinkB": 4}
+        ax.annotate(text, point, (1.03, spot), "data", "axes fraction", arrowprops=line, **look)
+
+
+def as_rows(ax: Axes, names: Sequence[str]) -> Axes:
+    """Put horizontal bars in order from top to bottom, with only their names on the axis."""
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(axis="y", visible=False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def note(ax: Axes, text: str, at: Point, offset: Point, **look) -> None:
+    """Write text at a point, `offset` points away from it."""
+    ax.annotate(text, at, offset, textcoords="offset points", **look)

@@ -1,0 +1,38 @@
+import json
+
+import pytest
+
+from cnnlab.bench import records
+
+REPORT = {"results": [{"kernels": "loops"}], "machine": {"cpu": "Intel Xeon @ 2.20GHz"}}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        (None, "bench-intel-xeon-2-20ghz.json"),
+        ("Tesla T4", "bench-intel-xeon-2-20ghz-tesla-t4.json"),
+    ],
+)
+def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, gpu, name):
+    monkeypatch.setattr(records.cuda, "gpu", lambda: (gpu is not None, gpu))
+    monkeypatch.setattr(records.cuda, "where", lambda: gpu)
+    path = records.keep(REPORT, tmp_path / "new" / "folder")
+    assert path == tmp_path / "new" / "folder" / name
+    assert json.loads(path.read_text()) == REPORT and path.read_text().endswith("}\n")
+    assert [file.name for file in path.parent.iterdir()] == [name]
+
+
+def test_recorded_rows_are_those_of_all_files(tmp_path):
+    assert records.recorded(tmp_path / "nowhere") == []
+    for number in (1, 2):
+        content = {"results": [{"kernels": "loops", "number": number}]}
+        (tmp_path / f"bench-{number}.json").write_text(json.dumps(content))
+    (tmp_path / "other.json").write_text("{}")
+    assert [row["number"] for row in records.recorded(tmp_path)] == [1, 2]
+
+
+def test_the_committed_measurements_can_be_read():
+    rows = records.recorded()
+    assert {"loops", "vector", "threads"} <= {row["kernels"] for row in rows}
+    assert all(row["seconds_per_epoch"] > 0 for row in rows)

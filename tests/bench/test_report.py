@@ -1,0 +1,66 @@
+import io
+
+import pytest
+
+from cnnlab.bench import EPOCH, FLOPS, layer_shapes, machine, report
+from cnnlab.bench.measure import Timing
+from cnnlab.data import load
+
+
+@pytest.fixture(scope="module")
+def measured():
+    data, said = load("digits", 64, 10), io.StringIO()
+    found = report.run(["vector", "loops"], data, batch=16, repeats=3, progress=said)
+    assert said.getvalue().count("\n") == 1
+    return found
+
+
+def test_every_contestant_has_a_row(measured):
+    assert [row["kernels"] for row in measured["results"]] == ["vector", "loops"]
+    assert measured["machine"] == machine.describe()
+    for row in measured["results"]:
+        low, high = row["seconds_interval"]
+        assert low <= row["seconds_per_epoch"] <= high and len(row["samples"]) == 3
+        assert row["images_per_second"] == pytest.approx(EPOCH / row["seconds_per_epoch"])
+        assert row["gflops"] == pytest.approx(FLOPS / row["seconds_per_epoch"] / 1e9)
+        assert 0 < row["peak_fraction"] < 1.5
+        assert set(row["layers"]) == set(layer_shapes(1))
+        assert (row["batch"], row["n_threads"], row["n_images"]) == (16, 1, 60_000)
+
+
+def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
+    vector, loops = measured["results"]
+    assert measured["ratio_to"] == loops["ratio_to"] == "loops" and loops["ratio"] == 1
+    assert vector["ratio_interval"][0] <= vector["ratio"] <= vector["ratio_interval"][1]
+
+    def epochs(found, *_, peak):
+        return {name: Timing(name, (2.0,)) for name in [*found, "peak"]}
+
+    monkeypatch.setattr(report, "epochs", epochs)
+    monkeypatch.setattr(report, "layers", lambda *_: {})
+    found = report.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
+    assert found["ratio_to"] == "vector" and found["results"][0]["layers"] == {}
+
+
+ROW = {
+    "kernels": "loops", "batch": 64, "seconds_per_epoch": 12.34, "seconds_interval": [12.0, 13.0],
+    "gflops": 1.84, "peak_fraction": 0.021, "ratio": 1.0, "ratio_interval": [1.0, 1.0],
+    "layers": {"conv_forward": 5.0, "sigmoid": 1.25},
+}  # fmt: skip
+FUSED = ROW | {"kernels": "device, fused", "ratio": 101.0, "ratio_interval": [99, 105]}
+FUSED["layers"] = {}
+
+
+def test_the_table_aligns_its_columns_and_lists_operations():
+    text = report.table({"results": [ROW, FUSED], "ratio_to": "loops", "peak_gflops": 87.6})
+    first, *lines = text.split("\n")
+    assert first.startswith("An epoch of 60,000 images at batch 64, ") and "88 GFLOP/s" in first
+    assert lines == [
+        "                       seconds  GFLOP/s  of peak  times faster than loops",
+        "loops          12.3 (12 to 13)      1.8       2%  1 (1 to 1)",
+        "device, fused  12.3 (12 to 13)      1.8       2%  101 (99 to 105)",
+        "",
+        "seconds by operation  loops",
+        "conv_forward              5",
+        "sigmoid                1.25",
+    ]
