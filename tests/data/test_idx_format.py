@@ -28,7 +28,5 @@ def test_values_are_as_many_as_promised(raw, got):
 
 def test_another_type_or_rank_is_refused():
     for raw, rank in ((RAW[:2] + b"\x0d" + RAW[3:], 3), (RAW, 1)):
-        with pytest.raises(
-            DataError, match=r"begins 00 00 08 0[13], got .* begin 00 00 "
-        ):
+        with pytest.raises(DataError, match=r"begins 00 00 08 0[13], got .* begin 00 00 "):
             idx_format.parse(raw, rank, "here")
