@@ -37,6 +37,21 @@ def test_a_kernel_that_cannot_be_followed_is_still_run(capsys):
     assert "✗" not in capsys.readouterr().out
 
 
+def test_a_kernel_that_cannot_be_followed_runs_a_large_case_many_times(capsys):
+    runs = 0
+
+    def wrong_in_the_eleventh_run(dz, db):
+        nonlocal runs
+        reductions.bias_private(dz, db, numba.get_num_threads())
+        runs += len(dz) > 100
+        db[0] += runs == 11
+
+    assert not check.threaded("conv_backward_bias", wrong_in_the_eleventh_run)
+    assert (
+        "wrong here): conv_backward_bias: not yet right for many images" in capsys.readouterr().out
+    )
+
+
 def test_threads_are_left_as_they_were(capsys):
     before = numba.get_num_threads()
     assert check.threaded("conv_backward_bias", reductions.bias_by_filter)
