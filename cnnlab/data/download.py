@@ -8,10 +8,6 @@ from tqdm import TqdmWarning, tqdm
 
 from cnnlab.data.idx_format import DataError
 
-with warnings.catch_warnings():  # pooch asks for notebook widgets, which are not needed
-    warnings.simplefilter("ignore", TqdmWarning)
-    import pooch
-
 PATIENCE = 3.0  # seconds; a mirror that sends fewer than SLOWEST bytes in that time is given up
 SLOWEST = 32_768
 PLAIN_WORDS = {
@@ -26,6 +22,9 @@ def fetch(url: str, where: str) -> bytes:
     The transfer has a thread of its own, because a socket's time-out stops neither a slow name
     server nor a server that sends a byte now and then.
     """
+    with warnings.catch_warnings():  # pooch asks for notebook widgets, which are not needed
+        warnings.simplefilter("ignore", TqdmWarning)
+        import pooch
     problems: list[Exception] = []
     with (
         io.BytesIO() as answer,  # closed on leaving: an abandoned thread ends at its next write

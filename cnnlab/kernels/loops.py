@@ -25,7 +25,7 @@ def conv_forward(x, w, b, z, stride=1):
 
 @numba.njit
 def conv_backward_input(dz, w, dx, stride=1):
-    """Gradient at the convolution's input: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
+    """Gradient with respect to the input: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
     dx[:] = 0
     for n in range(dz.shape[0]):
         for f in range(dz.shape[1]):
@@ -41,7 +41,7 @@ def conv_backward_input(dz, w, dx, stride=1):
 
 @numba.njit
 def conv_backward_weights(x, dz, dw, stride=1):
-    """Gradient at the convolution's weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
+    """Gradient with respect to the weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
     dw[:] = 0
     for n in range(dz.shape[0]):
         for f in range(dw.shape[0]):
@@ -57,7 +57,7 @@ def conv_backward_weights(x, dz, dw, stride=1):
 
 @numba.njit
 def conv_backward_bias(dz, db):
-    """Gradient at the convolution's bias: dz (N,F,P,Q) → db (F)."""
+    """Gradient with respect to the bias: dz (N,F,P,Q) → db (F)."""
     db[:] = 0
     for n in range(dz.shape[0]):
         for f in range(dz.shape[1]):
@@ -82,7 +82,7 @@ def pool_forward(x, w, b, z, stride=4):
 
 @numba.njit
 def pool_backward_input(dz, w, dx, stride=4):
-    """Gradient at the pooling's input: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
+    """Gradient with respect to the input: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
     dx[:] = 0
     for n in range(dz.shape[0]):
         for c in range(dz.shape[1]):
@@ -95,7 +95,7 @@ def pool_backward_input(dz, w, dx, stride=4):
 
 @numba.njit
 def pool_backward_weights(x, dz, dw, stride=4):
-    """Gradient at the pooling's weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
+    """Gradient with respect to the weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
     dw[:] = 0
     for n in range(dz.shape[0]):
         for c in range(dz.shape[1]):
@@ -108,7 +108,7 @@ def pool_backward_weights(x, dz, dw, stride=4):
 
 @numba.njit
 def pool_backward_bias(dz, db):
-    """Gradient at the pooling's bias: dz (N,C,P,Q) → db (C)."""
+    """Gradient with respect to the bias: dz (N,C,P,Q) → db (C)."""
     db[:] = 0
     for n in range(dz.shape[0]):
         for c in range(dz.shape[1]):
@@ -130,7 +130,7 @@ def dense_forward(x, w, b, z):
 
 @numba.njit
 def dense_backward_input(dz, w, dx):
-    """Gradient at the layer's input: dz (N,O), w (O,D) → dx (N,D)."""
+    """Gradient with respect to the input: dz (N,O), w (O,D) → dx (N,D)."""
     for n in range(dx.shape[0]):
         for i in range(dx.shape[1]):
             total = np.float32(0)
@@ -141,7 +141,7 @@ def dense_backward_input(dz, w, dx):
 
 @numba.njit
 def dense_backward_weights(x, dz, dw):
-    """Gradient at the layer's weights: x (N,D), dz (N,O) → dw (O,D)."""
+    """Gradient with respect to the weights: x (N,D), dz (N,O) → dw (O,D)."""
     dw[:] = 0
     for n in range(dz.shape[0]):
         for o in range(dw.shape[0]):
@@ -151,7 +151,7 @@ def dense_backward_weights(x, dz, dw):
 
 @numba.njit
 def dense_backward_bias(dz, db):
-    """Gradient at the layer's bias: dz (N,O) → db (O)."""
+    """Gradient with respect to the bias: dz (N,O) → db (O)."""
     db[:] = 0
     for n in range(dz.shape[0]):
         for o in range(dz.shape[1]):
@@ -160,8 +160,8 @@ def dense_backward_bias(dz, db):
 
 @numba.njit
 def sigmoid(z, y):
-    """y = 1 / (1 + exp(-z)), element by element, for arrays of any equal shape."""
-    one = np.float32(1)  # a plain 1 would make Numba compute in float64
+    """y = 1 / (1 + exp(-z)), elementwise, for arrays of any shape."""
+    one = np.float32(1)  # a plain 1 makes Numba compute in float64
     z, y = z.reshape(z.size), y.reshape(y.size)
     for m in range(z.size):
         y[m] = one / (one + np.exp(-z[m]))
@@ -169,7 +169,7 @@ def sigmoid(z, y):
 
 @numba.njit
 def sigmoid_backward(y, dy, dz):
-    """dz = dy y (1 - y), element by element, for arrays of any equal shape."""
+    """dz = dy y (1 - y), elementwise, for arrays of any shape."""
     one = np.float32(1)
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in range(y.size):
@@ -180,7 +180,7 @@ def sigmoid_backward(y, dy, dz):
 def cross_entropy(y, labels, dz):
     """Binary cross-entropy: y (N,O), labels (N) → dz (N,O) = y - onehot; returns the loss.
 
-    The loss is summed over batch and classes; a probability of 0 counts as 1e-30.
+    The loss is summed over batch and classes. A probability of 0 counts as 1e-30.
     """
     loss = 0.0
     for n in range(y.shape[0]):

@@ -1,8 +1,8 @@
-"""The reference: NumPy in float64, obviously right; every other strategy is proved against it.
+"""The reference: NumPy in float64, obviously right. Every other strategy is checked against it.
 
-A kernel's windows are views made by `sliding_window_view`; `einsum` then says each sum in one line,
-in the letters of the contract: n image, c channel, f filter, p q output row and column, k l kernel
-row and column.
+`sliding_window_view` gives the windows of a kernel, and `einsum` writes each sum in one line, with
+the indices of the contract: n image, c channel, f filter, p q output row and column, k l kernel row
+and column.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def conv_forward(x, w, b, z, stride=1):
 
 
 def conv_backward_input(dz, w, dx, stride=1):
-    """Gradient at the convolution's input: every output hands its gradient back to its window."""
+    """Gradient with respect to the input: each output passes its gradient back to its window."""
     rows, columns = stride * (dz.shape[2] - 1) + 1, stride * (dz.shape[3] - 1) + 1
     dx[:] = 0
     for k in range(w.shape[2]):
@@ -26,25 +26,25 @@ def conv_backward_input(dz, w, dx, stride=1):
 
 
 def conv_backward_weights(x, dz, dw, stride=1):
-    """Gradient at the convolution's weights, summed over the batch."""
+    """Gradient with respect to the weights, summed over the batch."""
     windows = np.lib.stride_tricks.sliding_window_view(x, dw.shape[2:], axis=(2, 3))
     dw[:] = np.einsum("ncpqkl,nfpq->fckl", windows[:, :, ::stride, ::stride], dz)
 
 
 def conv_backward_bias(dz, db):
-    """Gradient at the convolution's bias: the sum of dz over images, rows and columns."""
+    """Gradient with respect to the bias: dz summed over images, rows and columns."""
     db[:] = dz.sum(axis=(0, 2, 3))
 
 
 def pool_forward(x, w, b, z, stride=4):
-    """One kernel per map: z[n,c,p,q] = b[c] + sum of w[c,k,l] x over the window."""
+    """One kernel per map: z[n,c,p,q] = b[c] + sum over k,l of w[c,k,l] x[n,c,p*stride+k,…]."""
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[1:], axis=(2, 3))
     z[:] = np.einsum("ncpqkl,ckl->ncpq", windows[:, :, ::stride, ::stride], w)
     z += b[:, None, None]
 
 
 def pool_backward_input(dz, w, dx, stride=4):
-    """Gradient at the pooling's input; inputs that no window reads get zero."""
+    """Gradient with respect to the input; zero where no window reads it."""
     rows, columns = stride * (dz.shape[2] - 1) + 1, stride * (dz.shape[3] - 1) + 1
     dx[:] = 0
     for k in range(w.shape[1]):
@@ -54,13 +54,13 @@ def pool_backward_input(dz, w, dx, stride=4):
 
 
 def pool_backward_weights(x, dz, dw, stride=4):
-    """Gradient at the pooling's weights, summed over the batch."""
+    """Gradient with respect to the weights, summed over the batch."""
     windows = np.lib.stride_tricks.sliding_window_view(x, dw.shape[1:], axis=(2, 3))
     dw[:] = np.einsum("ncpqkl,ncpq->ckl", windows[:, :, ::stride, ::stride], dz)
 
 
 def pool_backward_bias(dz, db):
-    """Gradient at the pooling's bias: the sum of dz over images, rows and columns."""
+    """Gradient with respect to the bias: dz summed over images, rows and columns."""
     db[:] = dz.sum(axis=(0, 2, 3))
 
 
@@ -70,22 +70,22 @@ def dense_forward(x, w, b, z):
 
 
 def dense_backward_input(dz, w, dx):
-    """Gradient at the layer's input: dx = dz w."""
+    """Gradient with respect to the input: dx = dz w."""
     dx[:] = dz @ w
 
 
 def dense_backward_weights(x, dz, dw):
-    """Gradient at the layer's weights, summed over the batch: dw = dzᵀ x."""
+    """Gradient with respect to the weights, summed over the batch: dw = dzᵀ x."""
     dw[:] = dz.T @ x
 
 
 def dense_backward_bias(dz, db):
-    """Gradient at the layer's bias: the sum of dz over the batch."""
+    """Gradient with respect to the bias: dz summed over the batch."""
     db[:] = dz.sum(axis=0)
 
 
 def sigmoid(z, y):
-    """y = 1 / (1 + exp(-z)), in the form that never overflows."""
+    """y = 1 / (1 + exp(-z)), in a form that cannot overflow."""
     y[:] = np.exp(-np.logaddexp(0, -z))
 
 
@@ -95,10 +95,11 @@ def sigmoid_backward(y, dy, dz):
 
 
 def cross_entropy(y, labels, dz):
-    """Binary cross-entropy of sigmoids y against one-hot labels, summed over batch and classes.
+    """Binary cross-entropy of sigmoids y and one-hot labels; returns the loss.
 
-    Writes its gradient at the preactivation, y - onehot, to dz and returns the loss. A probability
-    of 0 counts as 1e-30, so that a saturated sigmoid costs 69 and not infinity.
+    Writes the gradient with respect to the preactivation, y - onehot, to dz. The loss is summed
+    over batch and classes. A probability of 0 counts as 1e-30, so a saturated sigmoid costs 69, not
+    infinity.
     """
     onehot = np.arange(y.shape[1]) == labels[:, None]
     dz[:] = y - onehot

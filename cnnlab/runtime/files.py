@@ -13,8 +13,8 @@ def replacing(path: str | Path, *, one_writer: bool = False) -> Iterator[BinaryI
     """Open a new file that replaces `path` once the `with` block has succeeded.
 
     Until then it lies beside `path` under another name; if the block raises, it is removed and
-    `path` stays as it was. With `one_writer` that name is always the same, so that processes which
-    are killed leave one such file and not many. Raises OSError where it cannot be written.
+    `path` stays as it was. With `one_writer` that name is always the same, so that killed processes
+    leave at most one such file. Raises OSError where it cannot be written.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}-{'partial' if one_writer else uuid.uuid4().hex}")
@@ -29,7 +29,7 @@ def replacing(path: str | Path, *, one_writer: bool = False) -> Iterator[BinaryI
 
 
 def check_writable(argument: str, path: str | Path) -> None:
-    """Raise ValueError unless `replacing` can write to `path`; what is there stays as it is."""
+    """Raise ValueError unless `replacing` can write to `path`; a file there stays as it is."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{argument}: expected a file in a folder that exists, got {path}")
@@ -37,4 +37,4 @@ def check_writable(argument: str, path: str | Path) -> None:
         with open(path.with_name(f".{path.name}-{uuid.uuid4().hex}"), "xb") as file:
             Path(file.name).unlink()
     except OSError as error:
-        raise ValueError(f"{argument}: expected a place to write, got {path}: {error}") from None
+        raise ValueError(f"{argument}: expected a writable file, got {path}: {error}") from None

@@ -58,6 +58,17 @@ def test_the_file_can_be_read_by_those_whom_the_umask_allows(tmp_path):
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644
 
 
+def test_several_processes_may_write_at_once(tmp_path):
+    path = tmp_path / "a"
+    with replacing(path) as first:
+        first.write(b"the first, which is longer")
+        with replacing(path) as second:
+            second.write(b"the second")
+            assert len(names(tmp_path)) == 2
+        assert path.read_bytes() == b"the second"
+    assert path.read_bytes() == b"the first, which is longer" and names(tmp_path) == ["a"]
+
+
 def test_killed_writers_leave_one_file_where_there_is_one_writer(tmp_path):
     program = (
         "import os; from cnnlab.runtime.files import replacing\n"

@@ -1,1 +1,1 @@
-"""Kernels that lessons set beside those of the strategies, by lesson."""
+"""Other kernels for the same operations, for the lessons to compare."""

@@ -1,4 +1,4 @@
-"""Lesson 10: the same convolution, parallel over maps, over rows, and over both loops as one."""
+"""Lesson 10: one convolution, parallel over maps, over rows, and over the rows of all images."""
 
 import numba
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_forward_maps(x, w, b, z):
-    """Parallel over maps, image after image: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
+    """Parallel over the maps of each image: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
     N, F, P, Q = z.shape
     C, K = w.shape[1], w.shape[2]
     for n in range(N):
@@ -25,7 +25,7 @@ def conv_forward_maps(x, w, b, z):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_forward_rows(x, w, b, z):
-    """Maps and rows collapsed, image after image: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
+    """Maps and rows of each image in one loop: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
     N, F, P, Q = z.shape
     C, K = w.shape[1], w.shape[2]
     for n in range(N):
@@ -44,7 +44,7 @@ def conv_forward_rows(x, w, b, z):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_forward_collapsed(x, w, b, z):
-    """Images, maps and rows collapsed into one loop: x (N,C,H,W), w (F,C,K,K) → z (N,F,P,Q)."""
+    """Images, maps and rows in one loop: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
     N, F, P, Q = z.shape
     C, K = w.shape[1], w.shape[2]
     for i in numba.prange(N * F * P):
@@ -62,7 +62,7 @@ def conv_forward_collapsed(x, w, b, z):
 
 @numba.njit(parallel=True)
 def triangle_blocks(rows, sums):
-    """Tasks of unequal size, dealt out in blocks: sums[i] adds up rows[0] … rows[i] of (M,L)."""
+    """Unequal tasks in blocks, one a thread: sums[i] adds up rows[0] … rows[i], of rows (M,L)."""
     for i in numba.prange(sums.size):
         total = np.float32(0)
         for j in range(i + 1):
@@ -73,7 +73,7 @@ def triangle_blocks(rows, sums):
 
 @numba.njit(parallel=True)
 def triangle_cyclic(rows, sums, n_threads):
-    """The same tasks dealt out like cards: thread t takes t, t + n_threads, t + 2 n_threads, …"""
+    """The same tasks in turn: thread t takes t, t + n_threads, t + 2 n_threads, …"""
     for t in numba.prange(n_threads):
         for i in range(t, sums.size, n_threads):
             total = np.float32(0)
@@ -85,7 +85,7 @@ def triangle_cyclic(rows, sums, n_threads):
 
 @numba.njit(nogil=True)
 def triangle_task(rows, sums, i):
-    """One of the tasks, for a queue: without Python's lock, so that several run at a time."""
+    """One of these tasks, for a queue; it releases Python's lock, so several run at a time."""
     total = np.float32(0)
     for j in range(i + 1):
         for l in range(rows.shape[1]):

@@ -1,16 +1,16 @@
-"""One operation, several kernels in CUDA C, each with its grid and blocks; each changes one idea.
+"""Several kernels in CUDA C for one operation, each with one new idea, and their launches.
 
-The functions have the contract's signatures, so checks and measurements take them as they come.
+The functions have the signatures of the contract, so they can be checked and timed like any other.
 """
 
 from cnnlab.cuda import load
 from cnnlab.kernels import device
 
-SIDE = 8  # threads in each direction of a square block
+SIDE = 8  # threads along each side of a square block
 
 
 def conv_forward_tiled(x, w, b, z, stride=1):
-    """A block for each 8 × 8 results of an image; its pixels, with their halo, in shared memory."""
+    """A block for each 8 × 8 tile of outputs; its inputs, with their halo, in shared memory."""
     n, _, p, q = z.shape
     edge = (SIDE - 1) * stride + w.shape[2]
     grid = -(-q // SIDE), -(-p // SIDE), n
@@ -22,21 +22,21 @@ def conv_forward_tiled(x, w, b, z, stride=1):
 
 
 def conv_forward_four_filters(x, w, b, z, stride=1):
-    """A thread for each place and four filters: a pixel that was read serves four results."""
+    """A thread for each position and four filters: each pixel it loads serves four outputs."""
     n, f, p, q = z.shape
     sizes = *x.shape, len(w), w.shape[2], stride
     load("tiled").over("conv_forward_four_filters", n * -(-f // 4) * p * q, x, w, b, z, *sizes)
 
 
 def conv_backward_input_scatter(dz, w, dx, stride=1):
-    """A thread for each element of dz, which adds atomically to all that it came from."""
+    """A thread for each element of dz; it adds atomically to all inputs of its window."""
     dx[...] = 0
     sizes = *dx.shape, len(w), w.shape[2], stride
     load("stationarity").over("conv_backward_input_scatter", dz.size, dz, w, dx, *sizes)
 
 
 def conv_backward_input_by_weight(dz, w, dx, stride=1):
-    """A block for each weight, which passes over all places and adds atomically."""
+    """A block for each weight; it passes over all positions and adds atomically."""
     dx[...] = 0
     sizes = *dx.shape, len(w), w.shape[2], stride
     load("stationarity").launch(
@@ -45,14 +45,14 @@ def conv_backward_input_by_weight(dz, w, dx, stride=1):
 
 
 def conv_backward_weights_scatter(x, dz, dw, stride=1):
-    """A thread for each element of dz, which adds atomically to all weights of its filter."""
+    """A thread for each element of dz; it adds atomically to all weights of its filter."""
     dw[...] = 0
     sizes = *x.shape, len(dw), dw.shape[2], stride
     load("stationarity").over("conv_backward_weights_scatter", dz.size, x, dz, dw, *sizes)
 
 
 def conv_backward_weights_two_stages(x, dz, dw, stride=1):
-    """A thread for each image and weight, and then a thread for each weight: no atomics."""
+    """A thread for each image and weight, then a thread for each weight: no atomics."""
     n, size = len(x), dw.size
     parts = type(dw)((n, size), dw.dtype)  # NumPy's or CuPy's array, as dw is
     sizes = *x.shape, len(dw), dw.shape[2], stride
@@ -61,34 +61,34 @@ def conv_backward_weights_two_stages(x, dz, dw, stride=1):
 
 
 def bias_serial(dz, db):
-    """A block for each filter; every thread adds up everything, and one result counts."""
+    """A block for each filter; every thread computes the whole sum, and one of them stores it."""
     _bias("bias_serial", dz, db, 0)
 
 
 def bias_shared(dz, db):
-    """A block for each filter; each thread has a share, and the first adds up the shares."""
+    """A block for each filter; each thread has a partial sum, and the first adds them up."""
     _bias("bias_shared", dz, db, 4 * 256)
 
 
 def bias_tree(dz, db):
-    """A block for each filter; each thread has a share, and a tree adds up the shares."""
+    """A block for each filter; each thread has a partial sum, and a tree adds them up."""
     _bias("bias_tree", dz, db, 4 * 256)
 
 
 def _bias(kernel, dz, db, shared):
-    """A block of 256 threads for each filter, with so many bytes of shared memory."""
+    """Launch a block of 256 threads for each filter, with `shared` bytes of shared memory."""
     sizes = *dz.shape[:2], dz[0, 0].size
     load("bias").launch(kernel, (len(db),), (256,), dz, db, *sizes, shared=shared)
 
 
 def dense_forward_tiled(x, w, b, z):
-    """A block for each 16 × 16 results: a matrix product, a square of x and one of w at a time."""
+    """A block for each 16 × 16 tile of z: a matrix product of tiles of x and w in shared memory."""
     (n, o), d = z.shape, x.shape[1]
     grid = -(-o // 16), -(-n // 16)
     load("dense").launch("dense_forward_tiled", grid, (16, 16), x, w, b, z, n, d, o)
 
 
-# For each operation the course's first kernel, that of the strategy `device`, and what comes after.
+# The kernels of each operation in the order of the lessons; those of `device` are among them.
 LADDER = {
     "conv_forward": {
         "a thread per output": device.conv_forward,

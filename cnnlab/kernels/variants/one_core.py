@@ -1,8 +1,8 @@
-"""A ladder: the convolution with its sigmoid, from naive to fast, one idea a rung.
+"""Lesson 05: the convolution with its sigmoid, from naive to fast in six rungs, each one idea.
 
-Rungs 1 to 3 take images one after the other, x (N,C,H,W) → y (N,F,P,Q). From rung 4 on, sixteen
-images lie side by side: x (C,H,W*16) → y (P,F,Q*16), where number j*16 + n of a row is pixel j of
-image n. `vector` and `batch_innermost` hold what was learned here.
+Rungs 1 to 3 take one image after the other, x (N,C,H,W) → y (N,F,P,Q). From rung 4 on, sixteen
+images lie side by side, x (C,H,W*16) → y (P,F,Q*16): element j*16 + n of a row is pixel j of image
+n. `cnnlab.kernels.vector` uses all of these ideas.
 """
 
 import numba
@@ -13,7 +13,7 @@ from cnnlab.kernels import reference
 
 @numba.njit
 def conv_sigmoid_1_naive(x, w, b, y):
-    """Rung 1: the loops of the formula, as one writes them first."""
+    """Rung 1: the loops of the formula."""
     for n in range(y.shape[0]):
         for f in range(y.shape[1]):
             for p in range(y.shape[2]):
@@ -28,7 +28,7 @@ def conv_sigmoid_1_naive(x, w, b, y):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_sigmoid_2_float32(x, w, b, y):
-    """Rung 2: float32 throughout, and the compiler may reorder sums and skip checks for zero."""
+    """Rung 2: float32 throughout; the compiler may reorder sums and skip checks for zero."""
     one = np.float32(1)
     for n in range(y.shape[0]):
         for f in range(y.shape[1]):
@@ -44,7 +44,7 @@ def conv_sigmoid_2_float32(x, w, b, y):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_sigmoid_3_rows(x, w, b, y):
-    """Rung 3: another order of the loops; the innermost runs along a row, over neighbours."""
+    """Rung 3: another loop order; the innermost loop runs along a row."""
     one = np.float32(1)
     for n in range(y.shape[0]):
         for f in range(y.shape[1]):
@@ -63,7 +63,7 @@ def conv_sigmoid_3_rows(x, w, b, y):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_sigmoid_4_batch_innermost(x, w, b, y):
-    """Rung 4: another layout; sixteen images side by side make every row sixteen times longer."""
+    """Rung 4: another layout; sixteen images side by side make each row sixteen times longer."""
     one = np.float32(1)
     for p in range(y.shape[0]):
         for f in range(y.shape[1]):
@@ -81,7 +81,7 @@ def conv_sigmoid_4_batch_innermost(x, w, b, y):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_sigmoid_5_five_taps(x, w, b, y):
-    """Rung 5, for K = 5: five taps a pass, so that a row is loaded and stored once for all five."""
+    """Rung 5, for K = 5: five taps in a pass, so a row is loaded and stored once for all five."""
     one = np.float32(1)
     for p in range(y.shape[0]):
         for f in range(y.shape[1]):
@@ -100,9 +100,9 @@ def conv_sigmoid_5_five_taps(x, w, b, y):
 
 @numba.njit(fastmath={"contract", "arcp", "nnan", "nsz"}, error_model="numpy")
 def conv_sigmoid_6_polynomial(x, w, b, y):
-    """Rung 6, for K = 5: exp as 2^n times a polynomial, no call, so the sigmoid is vectors, too."""
+    """Rung 6, for K = 5: exp without a call, as 2^n times a polynomial, so it becomes vectors."""
     one, log2e, ln2 = np.float32(1), np.float32(1.44269504), np.float32(0.69314718)
-    shift = np.float32(12583039)  # 1.5 * 2^23 + 127, see `vector.sigmoid`
+    shift = np.float32(12583039)  # 1.5 * 2^23 + 127, see `vector.activation.sigmoid`
     for p in range(y.shape[0]):
         for f in range(y.shape[1]):
             row = y[p, f]
@@ -136,14 +136,14 @@ RUNGS = {
 
 
 class Block:
-    """Sixteen images and the rungs' arguments for them, in the layout that each rung wants."""
+    """Sixteen images as arguments of the rungs, in the layout of each."""
 
     def __init__(self, images, w, b):
-        """Images (16,C,H,W), w (F,C,K,K) and b (F), all float32 and C-contiguous."""
+        """Take images (16,C,H,W), w (F,C,K,K) and b (F), all float32 and C-contiguous."""
         N, C, H, W = images.shape
         F, K = len(b), w.shape[2]
         if N != 16:
-            raise ValueError(f"images: expected 16 of them, got {N}")
+            raise ValueError(f"images: expected 16, got {N}")
         self.images, self.w, self.b = images, w, b
         self.lanes = np.ascontiguousarray(images.transpose(1, 2, 3, 0)).reshape(C, H, W * 16)
         self.y = np.empty((N, F, H - K + 1, W - K + 1), np.float32)
@@ -155,7 +155,7 @@ class Block:
         RUNGS[rung](x, self.w, self.b, y)
 
     def result(self, rung: str) -> np.ndarray:
-        """Run it on poisoned outputs, and return them as (16,F,P,Q)."""
+        """The outputs of a rung (16,F,P,Q), which were NaN before it ran."""
         self.y[:], self.y_lanes[:] = np.nan, np.nan
         self.run(rung)
         if rung < "4":
@@ -164,7 +164,7 @@ class Block:
         return self.y_lanes.reshape(P, F, M // 16, 16).transpose(3, 1, 0, 2)
 
     def expected(self) -> np.ndarray:
-        """What the reference makes of the block, in float64."""
+        """The outputs of the reference, in float64."""
         z = np.empty(self.y.shape)
         x, w, b = (a.astype(np.float64) for a in (self.images, self.w, self.b))
         reference.conv_forward(x, w, b, z)

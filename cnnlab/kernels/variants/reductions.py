@@ -1,6 +1,6 @@
-"""Lesson 11: many threads add to few numbers. The gradient at the bias, wrong and right.
+"""Lesson 11: reductions. The gradient with respect to the bias in parallel, wrong and right.
 
-All take dz (N,F,P,Q) and write db (F).
+Every `bias_…` takes dz (N,F,P,Q) and writes db (F).
 """
 
 import numba
@@ -9,7 +9,7 @@ import numpy as np
 
 @numba.njit(parallel=True)
 def bias_race(dz, db):
-    """WRONG on purpose: threads load, add and store the same number, and updates get lost."""
+    """WRONG on purpose: threads load, add and store the same element, and updates get lost."""
     F, size, flat = db.size, dz.shape[2] * dz.shape[3], dz.reshape(-1)
     for f in range(F):
         db[f] = 0
@@ -19,7 +19,7 @@ def bias_race(dz, db):
 
 @numba.njit(parallel=True, fastmath=True)
 def bias_by_filter(dz, db):
-    """No two threads share a sum: a filter a task. Only as many tasks as there are filters."""
+    """One task per filter, so no two threads share a sum; only as many tasks as filters."""
     for f in numba.prange(dz.shape[1]):
         total = np.float32(0)
         for n in range(dz.shape[0]):
@@ -31,7 +31,7 @@ def bias_by_filter(dz, db):
 
 @numba.njit(parallel=True, fastmath=True)
 def bias_private(dz, db, n_blocks):
-    """Privatised: a block of images adds to sums of its own; then the blocks are added in order."""
+    """Privatised: each block of images has its own sums, which are then added in order."""
     N, F = dz.shape[:2]
     private = np.zeros((n_blocks, F), dz.dtype)
     for t in numba.prange(n_blocks):
@@ -50,7 +50,7 @@ def bias_private(dz, db, n_blocks):
 
 @numba.njit(parallel=True, fastmath=True)
 def bias_tree(dz, db):
-    """A tree: each image's sum alone, then pairs, pairs of pairs, … in log2(N) rounds."""
+    """A tree: first the sum of each image, then pairs, pairs of pairs, … in log2(N) rounds."""
     N, F = dz.shape[:2]
     sums = np.empty((N, F), dz.dtype)
     for i in numba.prange(N * F):
@@ -70,9 +70,9 @@ def bias_tree(dz, db):
 
 @numba.njit(parallel=True)
 def count_apart(places, counts, rounds):
-    """Thread t adds 1 to counts[places[t, …]], again and again: counts int64, places (T,8) int64.
+    """Thread t adds 1 to counts[places[t, …]] `rounds` times: counts int64, places (T,8) int64.
 
-    The place is looked up every time, so that the compiler cannot keep the count in a register.
+    The index is loaded every time, so that the compiler cannot keep the count in a register.
     """
     for t in numba.prange(len(places)):
         for i in range(rounds):
@@ -81,7 +81,7 @@ def count_apart(places, counts, rounds):
 
 @numba.njit(parallel=True)
 def sum_recognised(values):
-    """A scalar and `+=`: Numba sees a reduction, and gives each thread a sum of its own."""
+    """`+=` on a scalar: Numba recognises a reduction and gives each thread its own sum."""
     total = 0.0
     for i in numba.prange(values.size):
         total += values[i]
@@ -90,7 +90,7 @@ def sum_recognised(values):
 
 @numba.njit(parallel=True)
 def sum_not_recognised(values, classes, sums):
-    """WRONG on purpose: an element of an array and `+=` is no reduction to Numba, but a race."""
+    """WRONG on purpose: `+=` on an array element is not a reduction to Numba, but a race."""
     for j in range(sums.size):
         sums[j] = 0
     for i in numba.prange(values.size):

@@ -1,7 +1,7 @@
-"""Lesson 12: the same multiply-adds in three orders, named by what stays in a register.
+"""Lesson 12: the same multiply-adds in three orders, named after what stays in a register.
 
-x is (N,C,H,W), w (F,C,K,K), z and dz (N,F,P,Q); stride 1. Every kernel is parallel over images or
-weights, so that no two threads write the same number.
+x (N,C,H,W), w (F,C,K,K), z and dz (N,F,P,Q); stride 1. Each kernel is parallel over a loop whose
+iterations write to different elements.
 """
 
 import numba
@@ -10,7 +10,7 @@ import numpy as np
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_forward_output_stationary(x, w, b, z):
-    """Gather: an output stays, and all inputs and weights that it needs come to it."""
+    """Gather: an output stays; the inputs and weights that it needs stream past."""
     N, F, P, Q = z.shape
     C, K = w.shape[1], w.shape[2]
     for n in numba.prange(N):
@@ -27,7 +27,7 @@ def conv_forward_output_stationary(x, w, b, z):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_forward_input_stationary(x, w, b, z):
-    """Scatter: an input stays, and goes to all outputs that need it."""
+    """Scatter: an input stays; its products go to all outputs that need it."""
     N, F, P, Q = z.shape
     _, C, H, W = x.shape
     K = w.shape[2]
@@ -48,7 +48,7 @@ def conv_forward_input_stationary(x, w, b, z):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_forward_weight_stationary(x, w, b, z):
-    """A weight stays, and passes over the whole image."""
+    """A weight stays; the whole image streams past."""
     N, F, P, Q = z.shape
     C, K = w.shape[1], w.shape[2]
     for n in numba.prange(N):
@@ -68,7 +68,7 @@ def conv_forward_weight_stationary(x, w, b, z):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_input_gather(dz, w, dx):
-    """An element of dx stays, and gathers from all outputs that it went to."""
+    """Gather: an element of dx stays; it adds a product from each output that used it."""
     N, F, P, Q = dz.shape
     _, C, H, W = dx.shape
     K = w.shape[2]
@@ -86,7 +86,7 @@ def conv_backward_input_gather(dz, w, dx):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_input_scatter(dz, w, dx):
-    """An element of dz stays, and is scattered to all inputs that it came from."""
+    """Scatter: an element of dz stays; its products go to all inputs of its window."""
     N, F, P, Q = dz.shape
     _, C, H, W = dx.shape
     K = w.shape[2]
@@ -107,7 +107,7 @@ def conv_backward_input_scatter(dz, w, dx):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_weights_weight_stationary(x, dz, dw):
-    """Gather: a weight's gradient stays, and takes a product from every image and place."""
+    """Gather: an element of dw stays; it adds a product from each image and position."""
     N, F, P, Q = dz.shape
     _, C, K, _ = dw.shape
     for i in numba.prange(F * C * K * K):
@@ -123,7 +123,7 @@ def conv_backward_weights_weight_stationary(x, dz, dw):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_weights_output_stationary(x, dz, dw):
-    """Scatter: an element of dz stays, and adds to every weight of its filter, a filter a task."""
+    """Scatter: an element of dz stays; its products go to all weights of its filter."""
     N, F, P, Q = dz.shape
     _, C, K, _ = dw.shape
     for f in numba.prange(F):

@@ -37,7 +37,7 @@ def test_rungs_come_in_order_and_stand_alone():
 
 
 def test_a_block_has_sixteen_images():
-    with pytest.raises(ValueError, match="expected 16 of them, got 3"):
+    with pytest.raises(ValueError, match="images: expected 16, got 3"):
         one_core.Block(np.zeros((3, 1, 9, 9), np.float32), np.zeros((1, 1, 5, 5)), np.zeros(1))
 
 
