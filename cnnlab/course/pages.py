@@ -170,7 +170,7 @@ def write(
     ----------
     lessons : the executed notebooks by name, in order
     failed : the names of those that stopped with an error
-    tables : measured speedups, as `cnnlab.course.recorded` returns them
+    tables : measured speedups, as `cnnlab.course.results.recorded` returns them
     notebooks : where the notebooks lie, and the pictures that they show
     """
     exporter, names = LessonExporter(), list(lessons)

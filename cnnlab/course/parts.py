@@ -36,7 +36,9 @@ def parts(folder: Path = NOTEBOOKS) -> tuple[Part, ...]:
     file = folder / "lessons.toml"
     listed = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return tuple(
-        Part(next(iter(lessons))[0], title, tuple(Lesson(name, *of) for name, of in lessons.items()))
+        Part(
+            next(iter(lessons))[0], title, tuple(Lesson(name, *of) for name, of in lessons.items())
+        )
         for title, lessons in listed.items()
     )
 

@@ -2,9 +2,9 @@ import os
 
 import nbformat
 import pytest
-from toy_lesson import GITHUB, toy
 
 from cnnlab.course import __main__ as course
+from tests.course.toy_lesson import GITHUB, toy
 
 
 @pytest.fixture
