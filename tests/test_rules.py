@@ -207,11 +207,22 @@ def test_nobody_asks_for_a_strategy_a_method_or_an_optimiser_by_name():
 
 # --- tests mirror the package -------------------------------------------------------------------
 
-# The modules that a test file of another name proves, and why.
+# Test files of another name, with the modules that they prove.
 ELSEWHERE = {
-    r"kernels\.(loops|reference|device|partitioned|(vector|threads)\.\w+)": "kernels/test_kernels.py",
+    # one contract, the same cases for every strategy
+    "kernels/test_kernels.py": r"kernels\.(reference|loops|device|partitioned|vector.+|threads.+)",
+    "test_network.py": r"kernels\.composition",  # networks of many forms, trained by it
+    "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|reductions|stationarity)",
+    "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
+    "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
+    "cuda/test_gpu.py": r"cuda\.cupy_device",
+    "check/test_kernel.py": r"check\.inputs",  # the cases that it tries
+    "ranks/test_cluster.py": r"ranks\.(watchdog|shared_memory_files)",  # what a cluster leaves
+    "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
+    "distributed/test_data_parallel.py": r"distributed\.shared_window",
+    "course/test_main.py": r"course\.pages",  # which its command `run` writes
 }
-ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py"}  # rules that no single module breaks
+ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py", "check/test_answers.py"}
 
 
 def mirrors(module: str) -> set[str]:
@@ -223,13 +234,14 @@ def mirrors(module: str) -> set[str]:
 def test_tests_mirror_the_package():
     there = {str(file.relative_to(TESTS)) for file in TESTS.rglob("test_*.py")}
     of_modules = {name: mirrors(name) & there for name in FILES if name}
-    for pattern, test in ELSEWHERE.items():
-        found = [name for name in of_modules if re.fullmatch(pattern, name)]
-        assert test in there and found and not any(of_modules[name] for name in found), pattern
-        of_modules |= {name: {test} for name in found}
+    for test, pattern in ELSEWHERE.items():
+        proved = {name for name in of_modules if re.fullmatch(pattern, name)}
+        assert test in there and proved, test
+        assert not {name for name in proved if of_modules[name]}, "have tests of their own"
+        of_modules |= {name: {test} for name in proved}
     packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
-    assert not {name for name, tests in of_modules.items() if not tests} - packages
-    assert there - set().union(*of_modules.values()) == ALL_AT_ONCE
+    assert not {name for name, tests in of_modules.items() if not tests} - packages, "untested"
+    assert there - set().union(*of_modules.values()) == ALL_AT_ONCE, "test files of no module"
 
 
 def test_whatever_is_named_is_there():
