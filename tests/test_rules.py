@@ -151,7 +151,7 @@ def test_importing_everything_starts_nothing_and_says_nothing(tmp_path):
 AT_IMPORT = {
     ("", "_widen_vectors()"),  # Numba looks at its options once, when it is imported
     ("", "_unroll_once()"),
-    ("data.mnist_files", "with warnings.catch_warnings():"),  # around an import that warns
+    ("data.download", "with warnings.catch_warnings():"),  # around an import that warns
     ("kernels.compiled.vector_registers", "_operator(…)"),  # tells Numba of + - * / on vectors
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
@@ -216,7 +216,7 @@ ELSEWHERE = {
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
     "cuda/test_gpu.py": r"cuda\.cupy_device",
-    "check/test_kernel.py": r"check\.inputs",  # the cases that it tries
+    "check/test_operation.py": r"check\.inputs",  # the cases that it tries
     "ranks/test_cluster.py": r"ranks\.(watchdog|shared_memory_files)",  # what a cluster leaves
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
     "distributed/test_data_parallel.py": r"distributed\.shared_window",
