@@ -1,7 +1,9 @@
-# Every command of the course. The first one to run makes .venv; the later ones find it ready.
+# Every command of the course. The first one to run makes VENV; the later ones find it ready.
 PYTHON ?= python3.13 python3.12 python3.11 python3 python
+VENV ?= .venv
+LOWEST = build/venv-lowest
 LESSON ?=
-IN_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
+IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
 SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 # NumPy keeps to one core, as the lessons say; clusters draw no progress bars; plots stay inline;
@@ -12,7 +14,7 @@ export IPP_NONINTERACTIVE = 1
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course test setup lab render render-check test-lowest clean
+.PHONY: help course quick test setup lab render render-check test-lowest clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -21,13 +23,18 @@ help:  ## show this list
 course: setup  ## run every lesson on this machine; pages in build/course/index.html
 	@$(IN_VENV) cnnlab.course run $(LESSON)
 
-test: export CNNLAB_OFFLINE = 1
+quick test test-lowest: export CNNLAB_OFFLINE = 1
+quick: setup  ## ruff, then the unit tests that need little time: for most edits
+	@$(IN_VENV) ruff check .
+	@$(IN_VENV) ruff format --check .
+	@$(IN_VENV) pytest -m "not slow and not mpi and not gpu" tests
+
 test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
 	@$(IN_VENV) pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
 
-setup: .venv/installed  ## only make .venv and install into it
+setup: $(VENV)/installed  ## only make .venv and install into it
 	@:
 
 lab: setup  ## open JupyterLab at the first lesson
@@ -39,18 +46,16 @@ render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 render-check: setup  ## prove the committed lessons canonical, without running them
 	@$(IN_VENV) cnnlab.course check $(LESSON)
 
-test-lowest: build/venv-lowest/installed  ## the unit tests against the lowest versions allowed
-	@PATH="$(CURDIR)/build/venv-lowest/bin:$$PATH" build/venv-lowest/bin/python -m pytest tests
+test-lowest: $(LOWEST)/installed  ## the unit tests against the lowest versions allowed
+	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest tests
 
 clean:  ## remove .venv and build/
 	@rm -rf .venv build
 
-# $(call venv,FOLDER): a virtual environment with the first Python that fits, made only once.
+# $(call venv,FOLDER,PYTHONS): a virtual environment with the first of them that fits, made once.
 define venv
-	@if .venv/bin/python -c '$(SUPPORTED)' 2>/dev/null && [ "$(1)" != .venv ]; \
-	then candidates=.venv/bin/python; else candidates="$(PYTHON)"; fi; \
-	$(1)/bin/python -c 'import pip; $(SUPPORTED)' 2>/dev/null && exit 0; \
-	for python in $$candidates none; do \
+	@$(1)/bin/python -c 'import pip; $(SUPPORTED)' 2>/dev/null && exit 0; \
+	for python in $(2) none; do \
 	  "$$python" -c '$(SUPPORTED)' 2>/dev/null && break; \
 	done; \
 	if [ "$$python" = none ]; then \
@@ -80,16 +85,16 @@ define install
 	$$python $(PIP) --no-compile --editable '.[dev]' $(2)
 endef
 
-.venv/installed: pyproject.toml
-	$(call venv,.venv)
+$(VENV)/installed: pyproject.toml
+	$(call venv,$(VENV),$(PYTHON))
 	@echo "[2/2] installing NumPy, Numba, JupyterLab, MPICH, … once: half a minute or more"
-	$(call install,.venv)
-	@.venv/bin/python -c 'import matplotlib.pyplot, nbclient, nbconvert, numba, sklearn.datasets'
+	$(call install,$(VENV))
+	@$(VENV)/bin/python -c 'import matplotlib.pyplot, nbclient, nbconvert, numba, sklearn.datasets'
 	@touch $@
 
-build/venv-lowest/installed: pyproject.toml | setup
-	$(call venv,build/venv-lowest)
-	@.venv/bin/python -m cnnlab.course lowest > build/lowest.txt
+$(LOWEST)/installed: pyproject.toml | setup
+	$(call venv,$(LOWEST),$(VENV)/bin/python)
+	@$(VENV)/bin/python -m cnnlab.course lowest > build/lowest.txt
 	@echo "[2/2] installing the lowest versions, as listed in build/lowest.txt: half a minute or more"
-	$(call install,build/venv-lowest,--constraint build/lowest.txt)
+	$(call install,$(LOWEST),--constraint build/lowest.txt)
 	@touch $@

@@ -1,7 +1,7 @@
 """The course as a whole: run every lesson, render the committed ones, check them.
 
     python -m cnnlab.course run [00 01 …]      every lesson here and now, pages in build/course
-    python -m cnnlab.course render [00 …]      execute in place and canonicalise
+    python -m cnnlab.course render [00 …]      execute in place and canonicalise; README's table
     python -m cnnlab.course check [00 …]       prove the committed lessons canonical
     python -m cnnlab.course lowest             the lowest versions that pyproject.toml allows
 
@@ -25,9 +25,6 @@ from cnnlab.course.results import recorded, table_text
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL_TIMEOUT = 600  # seconds
-
-
-# --- measured speedups --------------------------------------------------------------------------
 
 
 # --- running lessons ----------------------------------------------------------------------------
@@ -214,9 +211,11 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.command == "run":
             return run(chosen.lessons, notebooks, ROOT / "build" / "course")
 
-        from cnnlab.course import lesson
+        from cnnlab.course import lesson, parts
 
         if chosen.command == "render":
+            readme = ROOT / "README.md"
+            readme.write_text(parts.with_table(readme.read_text("utf-8")), encoding="utf-8")
             return render(chosen.lessons, notebooks, lesson.repository())
         if chosen.command == "check":
             return check(chosen.lessons, notebooks, lesson.repository())

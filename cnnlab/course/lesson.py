@@ -12,6 +12,8 @@ import nbformat
 from nbformat import NotebookNode, v4
 from packaging.requirements import Requirement
 
+from cnnlab.course import parts
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "cnnlab"
 MAX_BYTES = 500_000
@@ -75,11 +77,13 @@ def lowest(pyproject: Path = ROOT / "pyproject.toml") -> list[str]:
 
 
 def title_source(source: str, name: str, address: str | None) -> str:
-    """Return the title cell with a Colab badge under its heading, or without one.
+    """The title cell: the heading that lessons.toml lists, and a Colab badge under it, or none.
 
-    Colab opens notebooks from GitHub only, so another address gets no badge.
+    A lesson that is not listed keeps its heading. Colab opens notebooks from GitHub only, so
+    another address gets no badge.
     """
     heading, *rest = source.strip().splitlines()
+    heading = parts.heading(name.removesuffix(".ipynb")) or heading
     text = "\n".join(line for line in rest if not line.startswith(BADGE)).strip()
     badge = ""
     if address and address.startswith("https://github.com/"):

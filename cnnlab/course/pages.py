@@ -13,10 +13,9 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
+from cnnlab.course import parts
 from cnnlab.course.lesson import BADGE, goal, title
 from cnnlab.course.results import Table
-
-PARTS = {"0": "The network", "1": "Threads", "2": "Ranks", "3": "CUDA", "4": "Together"}
 
 # JupyterLab's own look, without the scripts that it would fetch from elsewhere.
 LESSON_PAGE = """\
@@ -171,7 +170,7 @@ def write(
     ----------
     lessons : the executed notebooks by name, in order
     failed : the names of those that stopped with an error
-    tables : measured speedups, as `cnnlab.course.recorded` returns them
+    tables : measured speedups, as `cnnlab.course.results.recorded` returns them
     notebooks : where the notebooks lie, and the pictures that they show
     """
     exporter, names = LessonExporter(), list(lessons)
@@ -184,10 +183,10 @@ def write(
         page, _ = exporter.from_notebook_node(nb, neighbours)
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
 
-    parts: dict[str, list[dict[str, Any]]] = {}
+    cards: dict[str, list[dict[str, Any]]] = {}
     for name, nb in lessons.items():
         card = {"name": name, "title": title(nb), "goal": goal(nb), "plot": first_plot(nb)}
-        part = PARTS.get(name[0], "More")
-        parts.setdefault(part, []).append(card | {"failed": name in failed})
-    index = Template(INDEX_PAGE, autoescape=True).render(parts=parts.items(), tables=tables)
+        part = cards.setdefault(parts.title_of(name), [])
+        part.append(card | {"failed": name in failed})
+    index = Template(INDEX_PAGE, autoescape=True).render(parts=cards.items(), tables=tables)
     (folder / "index.html").write_text(index, encoding="utf-8")

@@ -5,9 +5,9 @@ import sys
 import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
-from toy_lesson import GITHUB, SETUP, toy
 
 from cnnlab.course import lesson
+from tests.course.toy_lesson import GITHUB, SETUP, toy
 
 
 def executed(*outputs, source="work()"):

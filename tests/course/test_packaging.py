@@ -2,8 +2,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -67,18 +69,75 @@ def test_pages_link_only_to_what_exists(page):
     assert not missing
 
 
-def test_the_readme_lists_every_lesson():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        assert f"(notebooks/{path.name})" in text
-
-
 def test_the_commands_that_pages_name_exist():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     for page in ("README.md", "CONTRIBUTING.md", ".ci/run"):
-        named = re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / page).read_text("utf-8"), re.M)
+        named = re.findall(r"(?:^ *|`)make ([a-z-]+)", (ROOT / page).read_text("utf-8"), re.M)
         assert named and set(named) <= set(targets), page
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+# --- the wheel ----------------------------------------------------------------------------------
+
+
+def test_every_file_of_the_package_is_declared_to_be_packed():
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "setuptools"
+    ]
+    patterns = tool["package-data"]["cnnlab"]
+    package = ROOT / "cnnlab"
+    packed = {file for pattern in patterns for file in package.glob(pattern)}
+    for file in (f for f in package.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
+        assert file.suffix == ".py" or file in packed, file
+        assert (file.parent / "__init__.py").exists() or file.suffix != ".py", file
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_all_that_the_package_reads(tmp_path):
+    pytest.importorskip("setuptools", minversion="77", reason="pyproject.toml needs it: make setup")
+    ours = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "cnnlab", tmp_path / "cnnlab", ignore=ours)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        names = {name for name in packed.namelist() if name.startswith("cnnlab/")}
+    assert names == {str(f.relative_to(tmp_path)) for f in tmp_path.glob("cnnlab/**/*.*")}
+    assert {
+        "cnnlab/cuda/conv.cu",
+        "cnnlab/cuda/emulator/device.h",
+        "cnnlab/data/report.json",
+    } < names
+
+
+# --- .ci/run ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failing", ["", "render-check", "quick", "test"])
+def test_ci_tries_the_other_pythons_and_ends_with_the_whole(tmp_path, failing):
+    for folder in (".ci", ".venv/bin", "bin", ".pyenv/versions/3.13.5/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    script(tmp_path / ".venv/bin/python", "echo 3.11")
+    newest = script(tmp_path / ".pyenv/versions/3.13.5/bin/python", "exit 0")
+    for version in ("3.11", "3.12"):
+        script(tmp_path / f"bin/python{version}", "exit 0")
+    script(tmp_path / "bin/python3.13", "exit 127")  # as pyenv's, where another is chosen
+    script(tmp_path / "bin/make", f'echo "make $*"; [ "$1" != "{failing}" ]')
+    (tmp_path / "bin/dirname").symlink_to(shutil.which("dirname"))
+    environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    command = [shutil.which("bash"), str(tmp_path / ".ci" / "run")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert [line for line in done.stdout.splitlines() if line.startswith("make")] == [
+        "make render-check",
+        "make quick VENV=build/venv-3.12 PYTHON=python3.12",
+        f"make quick VENV=build/venv-3.13 PYTHON={newest}",
+        "make test",
+    ]
+    assert done.returncode == (failing != "")
 
 
 # --- make setup ---------------------------------------------------------------------------------
@@ -134,8 +193,31 @@ def test_setup_is_redone_only_after_pyproject_changed(clone):
 
 
 @needs_make
+def test_every_command_can_use_another_environment(clone):
+    (clone / "build" / "other").mkdir(parents=True)
+    (clone / "build" / "other" / "installed").touch()
+    for target in ("quick", "test", "course", "render-check"):
+        status, said = make(clone, "--dry-run", target, "VENV=build/other")
+        assert (
+            status == 0 and f'PATH="{clone}/build/other/bin:$PATH" build/other/bin/python' in said
+        )
+        assert ".venv" not in said
+    status, said = make(clone, "setup", "VENV=build/new", "PYTHON=no-such-python")
+    assert status != 0 and "tried: no-such-python" in said
+
+
+@needs_make
 def test_make_alone_lists_every_command(clone):
     status, said = make(clone)
     assert status == 0
-    for target in ("course", "test", "setup", "lab", "render", "render-check", "test-lowest"):
+    for target in (
+        "course",
+        "quick",
+        "test",
+        "setup",
+        "lab",
+        "render",
+        "render-check",
+        "test-lowest",
+    ):
         assert f"make {target} " in said

@@ -1,8 +1,7 @@
 """Answers to the exercises of lesson 23, right and wrong."""
 
-import shared_ranks
-
 from cnnlab.check import value
+from tests.check import shared_ranks
 
 
 def allreduce(answer):

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from cnnlab.ranks import measure
+
+
+class TwiceAsSlow:
+    """A world in which another rank needs twice the time of this one."""
+
+    def Barrier(self):
+        pass
+
+    def allreduce(self, seconds, op):
+        return op(seconds, 2 * seconds)
+
+
+def test_calls_take_turns_and_the_slowest_rank_counts(monkeypatch):
+    clock, log = iter(range(1000)), []
+    monkeypatch.setattr(MPI, "Wtime", lambda: next(clock))
+    monkeypatch.setattr(measure, "SHORTEST_SAMPLE", 6.0)
+    calls = {name: lambda name=name: log.append(name) for name in "ab"}
+    found = measure.alternately(TwiceAsSlow(), calls, repeats=2)
+    # Each sample takes one second by the clock, two on the other rank: three calls fill six.
+    assert "".join(log) == "aabb" + 2 * ("aaabbb")
+    assert found == {name: [2 / 3, 2 / 3] for name in "ab"}
+    with pytest.raises(ValueError, match="repeats: expected a whole number of at least 1, got 0"):
+        measure.alternately(TwiceAsSlow(), calls, repeats=0)
+
+
+def test_a_ping_pong_needs_two_ranks():
+    with pytest.raises(ValueError, match="comm: expected at least two ranks, got 1"):
+        measure.ping_pong(MPI.COMM_SELF, [1])
+
+
+def test_a_schedule_is_timed_only_if_its_sums_are_right(monkeypatch):
+    found = measure.allreduces(MPI.COMM_SELF, ["MPI", "ring"], 5, repeats=3)
+    assert [len(samples) for samples in found.values()] == [3, 3]
+    assert measure.local_add(MPI.COMM_SELF, 1000, repeats=3) > 0
+    monkeypatch.setattr(measure, "allreduce", lambda comm, array, name: np.add(array, 1, out=array))
+    with pytest.raises(AssertionError, match="ring"):
+        measure.allreduces(MPI.COMM_SELF, ["MPI", "ring"], 5)

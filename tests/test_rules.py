@@ -1,0 +1,265 @@
+"""The rules of CONTRIBUTING.md, kept by the source. Nothing here runs a kernel."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+
+from cnnlab.distributed import METHODS
+from cnnlab.kernels import KERNELS
+from cnnlab.training.optimizers import OPTIMIZERS
+from tests.source import (
+    FILES,
+    IMPORTS,
+    NOTEBOOKS,
+    PACKAGE,
+    ROOT,
+    TESTS,
+    arrows,
+    imported,
+    module_of,
+    room,
+    tree,
+)
+
+# The rooms from the ground up. What a room imports lies on a lower floor.
+FLOORS = (
+    ("runtime",),
+    ("network", "ranks", "data"),
+    ("cuda",),
+    ("kernels",),
+    ("training", "check"),
+    ("distributed",),
+    ("bench",),
+    ("show", "course"),
+    ("__main__",),
+)
+FLOOR = {name: number for number, rooms in enumerate(FLOORS) for name in rooms}
+
+# --- sizes --------------------------------------------------------------------------------------
+
+
+def test_no_file_is_longer_than_300_lines():
+    files = (file for folder in (PACKAGE, TESTS) for file in folder.rglob("*.*"))
+    sources = [file for file in files if file.suffix in (".py", ".cu", ".h")]
+    lengths = {str(f.relative_to(ROOT)): len(f.read_text("utf-8").splitlines()) for f in sources}
+    assert {"cnnlab/cuda/conv.cu", "cnnlab/cuda/emulator/device.h"} <= lengths.keys()
+    assert not {name: length for name, length in lengths.items() if length > 300}
+
+
+def test_at_most_twelve_names_lie_at_the_top():
+    names = {room(name) for name in FILES} - {"", "__main__"}
+    assert names | {"__main__"} == FLOOR.keys() and len(names) <= 12
+
+
+# --- arrows -------------------------------------------------------------------------------------
+
+
+def test_arrows_between_rooms_point_down():
+    climbing = [(a, b) for a, others in arrows().items() for b in others if FLOOR[b] >= FLOOR[a]]
+    assert not climbing
+
+
+def test_imports_form_no_circle():
+    left = dict(IMPORTS)
+    while ends := [name for name, others in left.items() if not others & left.keys()]:
+        for name in ends:
+            del left[name]
+    assert not left, "these import each other, or something that does"
+
+
+# How strategies reach ranks and the device; who may import what not every machine has.
+DOORS = {"ranks": {"ranks", "ranks.schedules"}, "cuda": {"cuda", "cuda.step"}}
+ONLY = {
+    "mpi4py": r"ranks\b|distributed\b|check\.collective|kernels\.compiled\.allreduce_mpi",
+    "ipyparallel": r"ranks\.cluster",
+    "cupy": r"cuda\b",
+    "torch": r"bench\.torch_peer",
+    "matplotlib": r"show\b",
+}
+
+
+def test_strategies_reach_ranks_and_the_device_through_one_door():
+    for name in (name for name in FILES if room(name) == "kernels"):
+        for behind, door in DOORS.items():
+            assert {other for other in IMPORTS[name] if room(other) == behind} <= door, name
+    for name, file in FILES.items():
+        libraries = {other.partition(".")[0] for other in imported(tree(file))}
+        for library in libraries & ONLY.keys():
+            assert re.match(ONLY[library], name), f"{name} imports {library}"
+
+
+# Those that import a module by a text, where an arrow could hide.
+LOADERS = {
+    "runtime.registry",  # an entry, which counts as an arrow
+    "kernels.contract",  # a strategy, by its name in KERNELS
+    "bench.machine",  # Numba's threading layers
+}
+
+
+def test_modules_are_imported_by_a_text_in_few_places():
+    loading = {n for n, f in FILES.items() if re.search("import_module|__import__", f.read_text())}
+    assert loading == LOADERS
+
+
+def test_the_picture_in_contributing_is_true():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    picture = page.partition("in one picture")[2].split("```")[1]
+    drawn = re.findall(r"^(\w+)  [^→\n]*(?:→ (.*))?$", picture, re.MULTILINE)
+    drawn = {name: set(others.split()) for name, others in drawn}
+    assert drawn == {name: others - {"runtime"} for name, others in arrows().items()}
+    assert [FLOOR[name] for name in drawn] == sorted(map(FLOOR.get, drawn), reverse=True)
+
+
+# --- nothing runs at import ---------------------------------------------------------------------
+
+IMPORT_ALL = """
+import importlib, json, os, sys
+noted = []
+def note(event, arguments):
+    if event in ("subprocess.Popen", "os.system", "os.fork", "socket.connect"):
+        noted.append(event)
+    elif event == "open" and str(arguments[0]).startswith(DATA):
+        noted.append(str(arguments[0]))
+sys.addaudithook(note)
+for name in NAMES:
+    importlib.import_module(name)
+import psutil
+noted += ["MPI"] * ("mpi4py.MPI" in sys.modules)
+noted += ["thread"] * (psutil.Process().num_threads() - 1)
+open(sys.argv[1], "w").write(json.dumps(noted))
+"""
+NEED_MORE = {"cuda.cupy_device", "bench.torch_peer"}  # CuPy and PyTorch, which need not be there
+
+
+def test_importing_everything_starts_nothing_and_says_nothing(tmp_path):
+    names = [f"cnnlab.{name}" for name in FILES if name and name not in NEED_MORE]
+    data = str(ROOT / "data"), str(PACKAGE / "data" / "report.json")
+    program = f"NAMES, DATA = {names!r}, {data!r}\n{IMPORT_ALL}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", program, str(tmp_path / "noted")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads((tmp_path / "noted").read_text()) == []
+
+
+# What else runs at import than definitions, and why it must.
+AT_IMPORT = {
+    ("", "_widen_vectors()"),  # Numba looks at its options once, when it is imported
+    ("", "_unroll_once()"),
+    ("data.download", "with warnings.catch_warnings():"),  # around an import that warns
+    ("kernels.compiled.vector_registers", "_operator(…)"),  # tells Numba of + - * / on vectors
+}
+# A constant may be made by a class, whose name has a capital letter, and by these.
+MAKERS = {
+    "_elementwise", "_function", "case", "dict", "functools.cache", "functools.partial",
+    "isinstance", "listed", "np.dtype", "re.compile", "resolve", "sources", "sum", "tuple",
+    "types.intc", "values", "vars", "zip",
+}  # fmt: skip
+
+
+def makers(statement: ast.stmt) -> set[str]:
+    """What an assignment calls: "re.compile", or just the name of a method of what was made."""
+    inner = {id(n) for f in ast.walk(statement) if isinstance(f, ast.Lambda) for n in ast.walk(f)}
+    calls = [n.func for n in ast.walk(statement) if isinstance(n, ast.Call) and id(n) not in inner]
+    return {f.attr if ast.unparse(f).count("(") else ast.unparse(f) for f in calls}
+
+
+def test_modules_hold_definitions_and_constants():
+    running = set()
+    for name, file in FILES.items():
+        for node in tree(file).body[ast.get_docstring(tree(file)) is not None :]:
+            line = re.sub(r"\(.+\)$", "(…)", ast.unparse(node).split("\n")[0])
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+                for maker in makers(node) - MAKERS:
+                    assert maker.rpartition(".")[2][0].isupper(), f"{name}: {line}"
+            elif line != "if __name__ == '__main__':" and not isinstance(
+                node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+            ):
+                running.add((name, line))
+    assert running == AT_IMPORT
+
+
+# --- one list of each kind ----------------------------------------------------------------------
+
+
+def compared(root: ast.AST) -> set:
+    """Constants that are compared with something: by ==, by in, or by a case."""
+    sides = []
+    for node in ast.walk(root):
+        if isinstance(node, ast.Compare):
+            sides += [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            sides.append(node.value)
+    sides += [e for s in sides if isinstance(s, ast.Tuple | ast.List | ast.Set) for e in s.elts]
+    return {side.value for side in sides if isinstance(side, ast.Constant)}
+
+
+def test_nobody_asks_for_a_strategy_a_method_or_an_optimiser_by_name():
+    listed = {*KERNELS, *METHODS, *OPTIMIZERS}
+    asked = {name: compared(tree(file)) & listed for name, file in FILES.items()}
+    assert not {name: names for name, names in asked.items() if names}
+
+
+# --- tests mirror the package -------------------------------------------------------------------
+
+# Test files of another name, with the modules that they prove.
+ELSEWHERE = {
+    # one contract, the same cases for every strategy
+    "kernels/test_kernels.py": r"kernels\.(reference|loops|device|partitioned|vector.+|threads.+)",
+    "test_network.py": r"kernels\.composition",  # networks of many forms, trained by it
+    "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|reductions|stationarity)",
+    "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
+    "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
+    "cuda/test_gpu.py": r"cuda\.cupy_device",
+    "check/test_operation.py": r"check\.inputs",  # the cases that it tries
+    "ranks/test_cluster.py": r"ranks\.(watchdog|shared_memory_files)",  # what a cluster leaves
+    "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
+    "distributed/test_data_parallel.py": r"distributed\.shared_window",
+    "course/test_main.py": r"course\.pages",  # which its command `run` writes
+}
+ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py", "check/test_answers.py"}
+
+
+def mirrors(module: str) -> set[str]:
+    """Where the tests of a module may lie: "bench/test_measure.py" for "bench.measure"."""
+    *folders, name = module.split(".")
+    return {"/".join([*folders, f"test_{name.strip('_')}.py"])}
+
+
+def test_tests_mirror_the_package():
+    there = {str(file.relative_to(TESTS)) for file in TESTS.rglob("test_*.py")}
+    of_modules = {name: mirrors(name) & there for name in FILES if name}
+    for test, pattern in ELSEWHERE.items():
+        proved = {name for name in of_modules if re.fullmatch(pattern, name)}
+        assert test in there and proved, test
+        assert not {name for name in proved if of_modules[name]}, "have tests of their own"
+        of_modules |= {name: {test} for name in proved}
+    packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
+    assert not {name for name, tests in of_modules.items() if not tests} - packages, "untested"
+    assert there - set().union(*of_modules.values()) == ALL_AT_ONCE, "test files of no module"
+
+
+def test_whatever_is_named_is_there():
+    """In code, comments, tests, pages and lessons: cnnlab.a.b, and from cnnlab.a import b."""
+    texts = {file: file.read_text("utf-8") for file in [*ROOT.glob("*.md"), *TESTS.rglob("*.py")]}
+    texts |= {
+        file: file.read_text("utf-8") for file in PACKAGE.rglob("*.*") if file.suffix != ".pyc"
+    }
+    for file in NOTEBOOKS.glob("*.ipynb"):
+        texts[file] = "\n".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+    missing = set()
+    for file, text in texts.items():
+        names = re.findall(r"\bcnnlab(?:\.[a-z]\w*)+(?!\w*[/-])", text)
+        for module, what in re.findall(r"\bfrom (cnnlab[\w.]*) import ([\w, ]+)", text):
+            names += [f"{module}.{name.split()[0]}" for name in what.split(",")]
+        for name in names:
+            try:
+                module_of(name)
+            except AssertionError:
+                missing.add((str(file.relative_to(ROOT)), name))
+    assert not missing
