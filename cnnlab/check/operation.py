@@ -25,15 +25,15 @@ def try_case(
     rounding in any order, and far less than a missing term. `options` go to the function. A wrong
     function never raises.
     """
+    case = case.of(operation)
     arrays = draw(operation, case, dtype, seed)
     before = {name: array.copy() for name, array in arrays.items()}
     *inputs, output = arrays
-    stride = {"stride": case.stride} if operation in STRIDES else {}
+    stride = stride_of(operation, case)
     expected, loss, magnitude = references(operation, case, np.dtype(dtype), seed)
     rounding = 1e-13 if dtype == np.float64 else 1e-5
     try:
-        given = {} if case.stride == STRIDES.get(operation) else stride  # leave out the default
-        returned = function(*arrays.values(), **given, **options)
+        returned = function(*arrays.values(), **stride, **options)
     except Exception as error:  # an answer may fail in any way: the verdict says how
         return Verdict(False, f"{at(case)}: raised {type(error).__name__}: {error}")
     for name in inputs:
@@ -59,11 +59,16 @@ def try_case(
     return Verdict(True, at(case), float(np.max(abs(arrays[output] - expected))))
 
 
+def stride_of(operation: str, case: Case) -> dict[str, int]:
+    """The stride by name, for an operation that takes one; empty where it is the default."""
+    return {"stride": case.stride} if case.stride != STRIDES.get(operation, case.stride) else {}
+
+
 @functools.lru_cache(maxsize=32)
 def references(operation: str, case: Case, dtype, seed: int):
     """The expected output, the loss or None, and the sum of magnitudes of each element's terms."""
     arrays = draw(operation, case, dtype, seed)
-    stride = {"stride": case.stride} if operation in STRIDES else {}
+    stride = stride_of(operation, case)
     expected, loss = run_reference(operation, arrays, stride)
     magnitudes = {name: abs(array) for name, array in arrays.items()}
     return expected, loss, run_reference(operation, magnitudes, stride)[0]

@@ -12,6 +12,18 @@ extern "C" __global__ void sigmoid_backward(const float* y, const float* dy, flo
     if (i < size) dz[i] = dy[i] * y[i] * (1.0f - y[i]);
 }
 
+extern "C" __global__ void relu(const float* z, float* y, int size)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < size) y[i] = z[i] <= 0 ? 0 : z[i];  // fmaxf would make a 0 of NaN
+}
+
+extern "C" __global__ void relu_backward(const float* y, const float* dy, float* dz, int size)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < size) dz[i] = y[i] > 0 ? dy[i] : 0;
+}
+
 // Binary cross-entropy of the sigmoids y (N,O) and the labels (N): the losses (N) of the images, and
 // dz (N,O), the gradient of the preactivation, y - onehot. A probability of 0 counts as 1e-30.
 extern "C" __global__ void cross_entropy(const float* y, const int* labels, float* dz, float* losses,

@@ -51,3 +51,42 @@ extern "C" __global__ void pool_backward_weights(const float* x, const float* dz
     }
     if (threadIdx.x == 0) dw[blockIdx.x] = sums[0];
 }
+
+// Max pooling: windows are S × S and do not overlap; a thread for each window.
+extern "C" __global__ void max_pool_forward(const float* x, float* z,
+                                            int N, int C, int H, int W, int S)
+{
+    int P = H / S, Q = W / S;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * C * P * Q) return;
+    const float* window = x + (i / (Q * P) * H + i / Q % P * S) * W + i % Q * S;
+    float best = window[0];
+    for (int k = 0; k < S; k++)
+        for (int l = 0; l < S; l++) {
+            float value = window[k * W + l];
+            if (value > best || isnan(value)) best = value;  // fmaxf would pass over a NaN
+        }
+    z[i] = best;
+}
+
+// A thread looks for the winner of its window, the first of equals: all threads of a window find
+// the same one, whose own thread writes dz. The others write 0, also beyond the last window.
+extern "C" __global__ void max_pool_backward(const float* x, const float* dz, float* dx,
+                                             int N, int C, int H, int W, int S)
+{
+    int P = H / S, Q = W / S;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * C * H * W) return;
+    int q = i % W / S, p = i / W % H / S, map = i / (W * H);
+    float d = 0;
+    if (p < P && q < Q) {
+        int winner = (map * H + p * S) * W + q * S;
+        for (int k = p * S; k < p * S + S; k++)
+            for (int l = q * S; l < q * S + S; l++) {
+                int j = (map * H + k) * W + l;
+                if (!(x[j] <= x[winner] || isnan(x[winner]))) winner = j;
+            }
+        if (winner == i) d = dz[(map * P + p) * Q + q];
+    }
+    dx[i] = d;
+}

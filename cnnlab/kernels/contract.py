@@ -23,16 +23,21 @@ CONTRACT = {
     "pool_backward_input": {"dz": "NCPQ", "w": "CKK", "dx": "NCHW"},
     "pool_backward_weights": {"x": "NCHW", "dz": "NCPQ", "dw": "CKK"},
     "pool_backward_bias": {"dz": "NCPQ", "db": "C"},
+    "max_pool_forward": {"x": "NCHW", "z": "NCPQ"},
+    "max_pool_backward": {"x": "NCHW", "dz": "NCPQ", "dx": "NCHW"},
     "dense_forward": {"x": "ND", "w": "OD", "b": "O", "z": "NO"},
     "dense_backward_input": {"dz": "NO", "w": "OD", "dx": "ND"},
     "dense_backward_weights": {"x": "ND", "dz": "NO", "dw": "OD"},
     "dense_backward_bias": {"dz": "NO", "db": "O"},
     "sigmoid": {"z": "...", "y": "..."},
     "sigmoid_backward": {"y": "...", "dy": "...", "dz": "..."},
+    "relu": {"z": "...", "y": "..."},
+    "relu_backward": {"y": "...", "dy": "...", "dz": "..."},
     "cross_entropy": {"y": "NO", "labels": "N", "dz": "NO"},
 }
 STRIDES = {"conv_forward": 1, "conv_backward_input": 1, "conv_backward_weights": 1}
 STRIDES |= {"pool_forward": 4, "pool_backward_input": 4, "pool_backward_weights": 4}
+STRIDES |= {"max_pool_forward": 4, "max_pool_backward": 4}  # no K: windows are as large as that
 
 
 class Strategy:
@@ -178,23 +183,27 @@ def check_array(argument: str, array, dtype) -> None:
 
 
 def check_windows(operation: str, sizes: dict, stride: int) -> None:
-    """Check that K×K windows at this stride fit into H×W exactly P×Q times."""
+    """Check that windows at this stride fit into H×W exactly P×Q times.
+
+    They are K×K, or as large as the stride where the operation has no K.
+    """
     if not isinstance(stride, int | np.integer) or stride < 1:
         raise ValueError(
             f"{operation}: stride should be a whole number of at least 1, got {stride!r}"
         )
-    kernel = sizes["K"][0]
+    letter, kernel = ("K", sizes["K"][0]) if "K" in sizes else ("stride", stride)
     for inner, outer in (("H", "P"), ("W", "Q")):
         (size, source), (count, target) = sizes[inner], sizes[outer]
         if size < kernel:
             raise ValueError(
-                f"{operation}: {source} should have {inner} of at least K={kernel}, got {size}"
+                f"{operation}: {source} should have {inner} of at least {letter}={kernel}, got {size}"
             )
         if count != (size - kernel) // stride + 1:
+            formula = f"({inner}-K)//stride+1" if letter == "K" else f"{inner}//stride"
+            of = f"{inner}={size}, " + (f"K={kernel}, " if letter == "K" else "")
             raise ValueError(
-                f"{operation}: {target} should have {outer}=({inner}-K)//stride+1="
-                f"{(size - kernel) // stride + 1} for {inner}={size}, K={kernel}, "
-                f"stride={stride}, got {count}"
+                f"{operation}: {target} should have {outer}={formula}="
+                f"{(size - kernel) // stride + 1} for {of}stride={stride}, got {count}"
             )
 
 

@@ -81,6 +81,16 @@ def pool_backward_bias(dz, db):
     conv_backward_bias(dz, db)
 
 
+def max_pool_forward(x, z, stride=4):
+    """A thread for each result: x (N,C,H,W) → z (N,C,P,Q)."""
+    load("pool").over("max_pool_forward", z.size, x, z, *x.shape, stride)
+
+
+def max_pool_backward(x, dz, dx, stride=4):
+    """A thread for each element of dx: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+    load("pool").over("max_pool_backward", dx.size, x, dz, dx, *x.shape, stride)
+
+
 def dense_forward(x, w, b, z):
     """A block of 64 threads for each result: x (N,D), w (O,D), b (O) → z (N,O)."""
     load("dense").launch("dense_forward", (z.size,), (64,), x, w, b, z, *x.shape, len(w))
@@ -109,6 +119,16 @@ def sigmoid(z, y):
 def sigmoid_backward(y, dy, dz):
     """A thread for each element: y, dy → dz, of any shape."""
     load("elementwise").over("sigmoid_backward", y.size, y, dy, dz, y.size)
+
+
+def relu(z, y):
+    """A thread for each element: z → y, of any shape."""
+    load("elementwise").over("relu", z.size, z, y, z.size)
+
+
+def relu_backward(y, dy, dz):
+    """A thread for each element: y, dy → dz, of any shape."""
+    load("elementwise").over("relu_backward", y.size, y, dy, dz, y.size)
 
 
 def cross_entropy(y, labels, dz):

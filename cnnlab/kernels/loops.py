@@ -118,6 +118,39 @@ def pool_backward_bias(dz, db):
 
 
 @numba.njit
+def max_pool_forward(x, z, stride=4):
+    """Largest element of each window, stride × stride: x (N,C,H,W) → z (N,C,P,Q)."""
+    for n in range(z.shape[0]):
+        for c in range(z.shape[1]):
+            for p in range(z.shape[2]):
+                for q in range(z.shape[3]):
+                    best = x[n, c, p * stride, q * stride]
+                    for k in range(stride):
+                        for l in range(stride):
+                            value = x[n, c, p * stride + k, q * stride + l]
+                            if value > best or np.isnan(value):
+                                best = value
+                    z[n, c, p, q] = best
+
+
+@numba.njit
+def max_pool_backward(x, dz, dx, stride=4):
+    """Gradient at the input, to the winners alone: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+    dx[:] = 0
+    for n in range(dz.shape[0]):
+        for c in range(dz.shape[1]):
+            for p in range(dz.shape[2]):
+                for q in range(dz.shape[3]):
+                    row, column = p * stride, q * stride  # of the winner so far
+                    for k in range(p * stride, (p + 1) * stride):
+                        for l in range(q * stride, (q + 1) * stride):
+                            best = x[n, c, row, column]
+                            if not (x[n, c, k, l] <= best or np.isnan(best)):
+                                row, column = k, l
+                    dx[n, c, row, column] = dz[n, c, p, q]
+
+
+@numba.njit
 def dense_forward(x, w, b, z):
     """Fully connected layer: x (N,D), w (O,D), b (O) → z (N,O)."""
     for n in range(z.shape[0]):
@@ -174,6 +207,22 @@ def sigmoid_backward(y, dy, dz):
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in range(y.size):
         dz[m] = dy[m] * y[m] * (one - y[m])
+
+
+@numba.njit
+def relu(z, y):
+    """y = max(z, 0), element by element, for arrays of any equal shape."""
+    z, y = z.reshape(z.size), y.reshape(y.size)
+    for m in range(z.size):
+        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # so NaN stays NaN
+
+
+@numba.njit
+def relu_backward(y, dy, dz):
+    """dz = dy where y > 0, else 0, element by element, for arrays of any equal shape."""
+    y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
+    for m in range(y.size):
+        dz[m] = dy[m] if y[m] > 0 else np.float32(0)
 
 
 @numba.njit

@@ -94,6 +94,20 @@ def pool_backward_bias(dz, db):
     in_blocks(db, 0, lambda part, c: vector.pool_backward_bias(along(dz, 1, c), part))
 
 
+def max_pool_forward(x, z, stride=4):
+    """A block of the maps each: x (N,C,H,W) → z (N,C,P,Q)."""
+    in_blocks(z, 1, lambda out, c: vector.max_pool_forward(along(x, 1, c), out, stride))
+
+
+def max_pool_backward(x, dz, dx, stride=4):
+    """A block of the maps each: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+
+    def compute(part, c):
+        vector.max_pool_backward(along(x, 1, c), along(dz, 1, c), part, stride)
+
+    in_blocks(dx, 1, compute)
+
+
 def dense_forward(x, w, b, z):
     """One block of the outputs per rank: x (N,D), w (O,D), b (O) → z (N,O)."""
     in_blocks(z, 1, lambda part, o: vector.dense_forward(x, w[o], b[o], part))
@@ -122,6 +136,16 @@ def sigmoid(z, y):
 def sigmoid_backward(y, dy, dz):
     """One block of the first axis per rank: y, dy → dz, of any shape."""
     in_blocks(dz, 0, lambda part, mine: vector.sigmoid_backward(y[mine], dy[mine], part))
+
+
+def relu(z, y):
+    """A block of the first axis each: z → y, of any shape."""
+    in_blocks(y, 0, lambda part, mine: vector.relu(z[mine], part))
+
+
+def relu_backward(y, dy, dz):
+    """A block of the first axis each: y, dy → dz, of any shape."""
+    in_blocks(dz, 0, lambda part, mine: vector.relu_backward(y[mine], dy[mine], part))
 
 
 def cross_entropy(y, labels, dz):

@@ -64,6 +64,24 @@ def pool_backward_bias(dz, db):
     db[:] = dz.sum(axis=(0, 2, 3))
 
 
+def max_pool_forward(x, z, stride=4):
+    """Largest element of each window, stride × stride; NaN if one of them is NaN."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, (stride, stride), axis=(2, 3))
+    z[:] = windows[:, :, ::stride, ::stride].max(axis=(4, 5))
+
+
+def max_pool_backward(x, dz, dx, stride=4):
+    """Gradient at the input: all of dz to the winner of its window, the first of equals.
+
+    NaN wins. Every other element of dx is zero.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(x, (stride, stride), axis=(2, 3))
+    winners = windows[:, :, ::stride, ::stride].reshape(*dz.shape, stride**2).argmax(-1)
+    n, c, p, q = np.indices(dz.shape)
+    dx[:] = 0
+    dx[n, c, p * stride + winners // stride, q * stride + winners % stride] = dz
+
+
 def dense_forward(x, w, b, z):
     """Fully connected layer: z = x wᵀ + b."""
     z[:] = x @ w.T + b
@@ -92,6 +110,16 @@ def sigmoid(z, y):
 def sigmoid_backward(y, dy, dz):
     """dz = dy y (1 - y)."""
     dz[:] = dy * y * (1 - y)
+
+
+def relu(z, y):
+    """y = max(z, 0)."""
+    y[:] = np.maximum(z, 0)
+
+
+def relu_backward(y, dy, dz):
+    """dz = dy where y > 0, else 0."""
+    dz[:] = np.where(y > 0, dy, 0)
 
 
 def cross_entropy(y, labels, dz):

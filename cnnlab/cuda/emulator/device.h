@@ -249,6 +249,7 @@ ATOMIC(atomicMin, value < before ? value : before)
 ATOMIC(atomicExch, value)
 
 template <class T> T __ldg(const T* address) { return *address; }
+using std::isnan;  // which CUDA C has without a namespace
 inline float __expf(float x) { return expf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }

@@ -4,7 +4,13 @@ Convolution and pooling are in `conv` and `pool`, the rest of the contract in `d
 `activation`. Training goes further, see `steps`.
 """
 
-from cnnlab.kernels.threads.activation import cross_entropy, sigmoid, sigmoid_backward
+from cnnlab.kernels.threads.activation import (
+    cross_entropy,
+    relu,
+    relu_backward,
+    sigmoid,
+    sigmoid_backward,
+)  # fmt: skip
 from cnnlab.kernels.threads.conv import (
     conv_backward_bias,
     conv_backward_input,
@@ -18,6 +24,8 @@ from cnnlab.kernels.threads.dense import (
     dense_forward,
 )  # fmt: skip
 from cnnlab.kernels.threads.pool import (
+    max_pool_backward,
+    max_pool_forward,
     pool_backward_bias,
     pool_backward_input,
     pool_backward_weights,
@@ -32,6 +40,7 @@ __all__ = [
     "FUSES",
     "conv_backward_bias", "conv_backward_input", "conv_backward_weights", "conv_forward",
     "cross_entropy", "dense_backward_bias", "dense_backward_input", "dense_backward_weights",
-    "dense_forward", "loss_and_gradients", "pool_backward_bias", "pool_backward_input",
-    "pool_backward_weights", "pool_forward", "sgd_steps", "sigmoid", "sigmoid_backward",
+    "dense_forward", "loss_and_gradients", "max_pool_backward", "max_pool_forward",
+    "pool_backward_bias", "pool_backward_input", "pool_backward_weights", "pool_forward", "relu",
+    "relu_backward", "sgd_steps", "sigmoid", "sigmoid_backward",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sigmoid and loss for `threads`: a task is a block of elements, or an image."""
+"""Sigmoid, ReLU and loss for `threads`: a task is a block of elements, or an image."""
 
 import numba
 import numpy as np
@@ -30,6 +30,22 @@ def sigmoid_backward(y, dy, dz):
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in numba.prange(y.size):
         dz[m] = dy[m] * y[m] * (one - y[m])
+
+
+@numba.njit(parallel=True, error_model="numpy")
+def relu(z, y):
+    """y = max(z, 0), element by element, for arrays of any equal shape."""
+    z, y = z.reshape(z.size), y.reshape(y.size)
+    for m in numba.prange(z.size):
+        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # no fastmath, so that NaN stays NaN
+
+
+@numba.njit(parallel=True, error_model="numpy")
+def relu_backward(y, dy, dz):
+    """dz = dy where y > 0, else 0, element by element, for arrays of any equal shape."""
+    y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
+    for m in numba.prange(y.size):
+        dz[m] = dy[m] if y[m] > 0 else np.float32(0)
 
 
 @numba.njit(parallel=True)

@@ -1,4 +1,4 @@
-"""Trainable pooling for `threads`: `prange` over collapsed loops, as in `threads.conv`."""
+"""Pooling for `threads`: `prange` over collapsed loops, as in `threads.conv`."""
 
 import numba
 import numpy as np
@@ -89,3 +89,45 @@ def pool_backward_bias(dz, db):
                 part += flat[m]
             total += part
         db[c] = total
+
+
+@numba.njit(parallel=True, error_model="numpy")
+def max_pool_forward(x, z, stride=4):
+    """Largest element of each window, a map of an image a task: x (N,C,H,W) → z (N,C,P,Q)."""
+    N, C, P, Q = z.shape
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        row = np.empty(Q * stride, x.dtype)
+        for p in range(P):
+            row[:] = x[n, c, p * stride, : row.size]
+            for k in range(1, stride):
+                line = x[n, c, p * stride + k]
+                for m in range(row.size):
+                    row[m] = row[m] if (line[m] <= row[m]) | np.isnan(row[m]) else line[m]
+            for q in range(Q):
+                best = row[q * stride]
+                for m in range(q * stride + 1, (q + 1) * stride):
+                    best = best if (row[m] <= best) | np.isnan(best) else row[m]
+                z[n, c, p, q] = best
+
+
+@numba.njit(parallel=True, error_model="numpy")
+def max_pool_backward(x, dz, dx, stride=4):
+    """Gradient at the input, a map of an image a task: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+    N, C, P, Q = dz.shape
+    W = x.shape[3]
+    for i in numba.prange(N * C):
+        n, c = i // C, i % C
+        flat, out = x[n, c].reshape(-1), dx[n, c].reshape(-1)
+        out[:] = np.float32(0)
+        for p in range(P):
+            for q in range(Q):
+                winner = first = (p * W + q) * stride
+                best = flat[first]
+                for k in range(stride):
+                    for m in range(first + k * W, first + k * W + stride):
+                        best = best if (flat[m] <= best) | np.isnan(best) else flat[m]
+                for k in range(stride - 1, -1, -1):
+                    for m in range(first + k * W + stride - 1, first + k * W - 1, -1):
+                        winner = m if (flat[m] == best) | np.isnan(flat[m]) else winner
+                out[winner] = dz[n, c, p, q]

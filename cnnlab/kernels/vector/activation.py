@@ -1,4 +1,4 @@
-"""Sigmoid and loss for `vector`: arithmetic in place of `exp`, because a loop that calls a function
+"""Sigmoid, ReLU and loss for `vector`: arithmetic in place of `exp`, because a loop that calls a function
 cannot become vector instructions."""
 
 import numba
@@ -39,6 +39,22 @@ def sigmoid_backward(y, dy, dz):
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in range(y.size):
         dz[m] = dy[m] * y[m] * (one - y[m])
+
+
+@numba.njit(error_model="numpy")
+def relu(z, y):
+    """y = max(z, 0), element by element, for arrays of any equal shape."""
+    z, y = z.reshape(z.size), y.reshape(y.size)
+    for m in range(z.size):
+        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # no fastmath, so that NaN stays NaN
+
+
+@numba.njit(error_model="numpy")
+def relu_backward(y, dy, dz):
+    """dz = dy where y > 0, else 0, element by element, for arrays of any equal shape."""
+    y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
+    for m in range(y.size):
+        dz[m] = dy[m] if y[m] > 0 else np.float32(0)
 
 
 @numba.njit(fastmath=True, error_model="numpy")

@@ -1,4 +1,4 @@
-"""Trainable pooling for `vector`: the loops of `vector.conv`, four taps a pass."""
+"""Pooling for `vector`: the trainable one with the loops of `conv`, four taps a pass; and maxima."""
 
 import numba
 import numpy as np
@@ -103,3 +103,53 @@ def pool_backward_bias(dz, db):
             for m in range(flat.size):
                 total += flat[m]
             db[c] += total
+
+
+@numba.njit(error_model="numpy")
+def max_pool_forward(x, z, stride=4):
+    """Largest element of each window, stride × stride: x (N,C,H,W) → z (N,C,P,Q).
+
+    Down the columns first, whole rows at a time; then along the one row that is left. A NaN is
+    never <= another number, and stays once it is there: so no fastmath here.
+    """
+    N, C, P, Q = z.shape
+    row = np.empty(Q * stride, x.dtype)
+    for n in range(N):
+        for c in range(C):
+            for p in range(P):
+                row[:] = x[n, c, p * stride, : row.size]
+                for k in range(1, stride):
+                    line = x[n, c, p * stride + k]
+                    for m in range(row.size):
+                        row[m] = row[m] if (line[m] <= row[m]) | np.isnan(row[m]) else line[m]
+                for q in range(Q):
+                    best = row[q * stride]
+                    for m in range(q * stride + 1, (q + 1) * stride):
+                        best = best if (row[m] <= best) | np.isnan(best) else row[m]
+                    z[n, c, p, q] = best
+
+
+@numba.njit(error_model="numpy")
+def max_pool_backward(x, dz, dx, stride=4):
+    """Gradient at the input, to the winners alone: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W).
+
+    The largest element first; then its place, from the last element back to the first, where it
+    stays. No branch: a processor cannot predict who wins.
+    """
+    N, C, P, Q = dz.shape
+    W = x.shape[3]
+    dx[:] = np.float32(0)
+    for n in range(N):
+        for c in range(C):
+            flat, out = x[n, c].reshape(-1), dx[n, c].reshape(-1)
+            for p in range(P):
+                for q in range(Q):
+                    winner = first = (p * W + q) * stride
+                    best = flat[first]
+                    for k in range(stride):
+                        for m in range(first + k * W, first + k * W + stride):
+                            best = best if (flat[m] <= best) | np.isnan(best) else flat[m]
+                    for k in range(stride - 1, -1, -1):
+                        for m in range(first + k * W + stride - 1, first + k * W - 1, -1):
+                            winner = m if (flat[m] == best) | np.isnan(flat[m]) else winner
+                    out[winner] = dz[n, c, p, q]
