@@ -216,7 +216,6 @@ ELSEWHERE = {
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
     "cuda/test_gpu.py": r"cuda\.cupy_device",
-    "check/test_operation.py": r"check\.inputs",  # the cases that it tries
     "ranks/test_cluster.py": r"ranks\.(watchdog|shared_memory_files)",  # what a cluster leaves
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
     "distributed/test_data_parallel.py": r"distributed\.shared_window",

@@ -7,7 +7,7 @@ from numba.core.errors import NumbaError
 
 from cnnlab.check.access_log import race
 from cnnlab.check.inputs import CROWDS, STRIDE_ONE, draw
-from cnnlab.check.operation import at, kernel
+from cnnlab.check.operation import at, kernel, stride_of
 from cnnlab.check.verdict import Verdict
 from cnnlab.runtime import thread_pool
 
@@ -42,7 +42,8 @@ def follow(operation: str, function: Callable, options: dict) -> Verdict | None:
 
     None if the kernel cannot be followed as plain Python: then only repeated runs can show a race.
     """
-    case = STRIDE_ONE[2]
+    case = STRIDE_ONE[2].of(operation)
+    options = stride_of(operation, case) | options
     try:
         with np.errstate(all="ignore"):  # outputs hold NaN before they are written
             found = race(function, draw(operation, case), **options)

@@ -196,7 +196,8 @@ def check_windows(operation: str, sizes: dict, stride: int) -> None:
         (size, source), (count, target) = sizes[inner], sizes[outer]
         if size < kernel:
             raise ValueError(
-                f"{operation}: {source} should have {inner} of at least {letter}={kernel}, got {size}"
+                f"{operation}: {source} should have {inner} of at least {letter}={kernel}, "
+                f"got {size}"
             )
         if count != (size - kernel) // stride + 1:
             formula = f"({inner}-K)//stride+1" if letter == "K" else f"{inner}//stride"

@@ -7,6 +7,7 @@ import pytest
 
 from cnnlab import check, cuda
 from cnnlab.check.inputs import CASES, draw
+from cnnlab.check.operation import stride_of
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.kernels import CONTRACT, device
@@ -247,10 +248,10 @@ FUNCTIONS += [(o, f"{o}: {n}", f) for o, ways in LADDER.items() for n, f in ways
 @pytest.mark.parametrize("operation, name, function", FUNCTIONS, ids=[f[1] for f in FUNCTIONS])
 def test_the_courses_kernels_are_right_and_have_no_faults(operation, name, function):
     assert check.kernel(operation, function)
-    for case in CASES[:4]:
+    for case in (each.of(operation) for each in CASES[:4]):
         arrays = list(draw(operation, case).values())
         if operation != "cross_entropy":
             arrays[-1][...] = np.nan
         with cuda.traced() as traces:
-            function(*arrays)
+            function(*arrays, **stride_of(operation, case))
         assert traces and [fault for t in traces for fault in t.faults()] == []

@@ -55,8 +55,9 @@ def test_every_argument_of_every_operation_is_checked_before_anything_is_written
     operation, name, wrong
 ):
     spoil, error, message = WRONG[wrong]
-    options = {"stride": 1} if operation in STRIDES else {}
-    arrays = inputs.draw(operation, inputs.case("", n=2, c=3, f=4, h=6, w=9, k=3))
+    case = inputs.case("", n=2, c=3, f=4, h=6, w=9, k=3).of(operation)
+    options = {"stride": case.stride} if operation in STRIDES else {}
+    arrays = inputs.draw(operation, case)
     output = list(arrays.values())[-1]
     blamed = name if wrong in ("a list", "another dtype", "every second") else "."
     with pytest.raises(error, match=f"^{operation}: {blamed}.* {message}.*, got "):
@@ -98,6 +99,26 @@ def test_the_reference_wants_float64():
 def test_a_wrong_array_is_named_with_what_was_expected_and_what_came(changed, error, message):
     with pytest.raises(error, match=f"conv_forward: {message}"):
         LOOPS.conv_forward(*arguments(**changed), stride=2)
+
+
+@pytest.mark.parametrize(
+    "shape, stride, message",
+    [
+        ((2, 3, 2, 3), 3, r"z should have P=H//stride=3 for H=9, stride=3, got 2"),
+        ((2, 3, 3, 4), 3, r"z should have Q=W//stride=3 for W=11, stride=3, got 4"),
+        ((2, 3, 1, 1), 10, r"x should have H of at least stride=10, got 9"),
+        ((2, 3, 9, 11), None, r"z should have P=H//stride=2 for H=9, stride=4, got 9"),
+    ],
+)
+def test_windows_as_large_as_the_stride_are_counted_without_a_kernel(shape, stride, message):
+    x, z = np.ones((2, 3, 9, 11), np.float32), np.empty(shape, np.float32)
+    options = {} if stride is None else {"stride": stride}
+    for operation, arrays in (
+        ("max_pool_forward", (x, z)),
+        ("max_pool_backward", (x, z, x.copy())),
+    ):
+        with pytest.raises(ValueError, match=f"^{operation}: d?{message}"):
+            getattr(LOOPS, operation)(*arrays, **options)
 
 
 def test_an_output_that_cannot_be_written_is_named():

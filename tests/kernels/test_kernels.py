@@ -33,7 +33,8 @@ sizes = draw.fixed_dictionaries(
 @given(sizes)
 def test_a_strategy_agrees_with_the_reference_on_any_shape(name, drawn):
     stride = drawn.pop("stride")
-    shape = drawn | {"H": drawn["H"] + drawn["K"], "W": drawn["W"] + drawn["K"]}
+    smallest = max(drawn["K"], stride)  # windows as large as their stride have to fit, too
+    shape = drawn | {"H": drawn["H"] + smallest, "W": drawn["W"] + smallest}
     for operation in CONTRACT:
         case = inputs.Case("drawn", shape, stride)
         verdict = check.try_case(operation, KERNELS[name].kernel(operation), case)
@@ -100,6 +101,75 @@ def test_the_references_gradients_are_slopes(layer, stride):
         np.testing.assert_allclose(gradient, slopes(loss, array), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_the_references_maxima_are_those_of_the_windows_and_their_gradients_slopes(stride):
+    rng = np.random.default_rng(0)
+    x = rng.permutation(2 * 3 * 7 * 10).reshape(2, 3, 7, 10) / 100  # none equal, none near another
+    z = np.empty((2, 3, 7 // stride, 10 // stride))
+    dz, dx = rng.normal(size=z.shape), np.empty_like(x)
+
+    def loss():
+        reference.max_pool_forward(x, z, stride)
+        return (z * dz).sum()
+
+    reference.max_pool_backward(x, dz, dx, stride)
+    np.testing.assert_allclose(dx, slopes(loss, x), rtol=1e-6, atol=1e-8)
+    loss()
+    for n, c, p, q in np.ndindex(z.shape):
+        i, j = p * stride, q * stride
+        assert z[n, c, p, q] == x[n, c, i : i + stride, j : j + stride].max()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_first_of_equals_gets_the_gradient_row_by_row(name):
+    strategy = KERNELS[name]
+    x = np.array([[-2, -1, 5, 5, 9], [-1, -1, 5, 5, 9], [9, 9, 9, 9, 9]], strategy.dtype)[
+        None, None
+    ]
+    z, dx = np.empty((1, 1, 1, 2), strategy.dtype), np.empty_like(x)
+    strategy.max_pool_forward(x, z, 2)
+    assert z.tolist() == [[[[-1, 5]]]]
+    strategy.max_pool_backward(x, np.array([[[[3, 4]]]], strategy.dtype), dx, 2)
+    assert dx.tolist() == [[[[0, 3, 4, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]]]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_window_with_a_nan_has_no_maximum_and_its_first_nan_gets_the_gradient(name):
+    strategy, nan = KERNELS[name], np.nan
+    x = np.array([[1, 2, 9, nan, 1, 1], [nan, nan, 3, 9, 7, 7]], strategy.dtype)[None, None]
+    z, dx = np.empty((1, 1, 1, 3), strategy.dtype), np.empty_like(x)
+    strategy.max_pool_forward(x, z, 2)
+    np.testing.assert_array_equal(z.ravel(), [nan, nan, 7])
+    strategy.max_pool_backward(x, np.array([[[[3, 4, nan]]]], strategy.dtype), dx, 2)
+    np.testing.assert_array_equal(dx[0, 0], [[0, 0, 0, 4, 0, 0], [3, 0, 0, 0, nan, 0]])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_relu_of_nan_is_nan_and_lets_no_gradient_through(name):
+    dtype = KERNELS[name].dtype
+    z = np.tile(np.array([np.nan, -np.inf, -1e-37, -0.0, 0, 1e-37, 2, np.inf], dtype), 5)
+    y, dz = np.empty_like(z), np.empty_like(z)
+    KERNELS[name].relu(z, y)
+    np.testing.assert_array_equal(y, np.where(z <= 0, 0, z))
+    KERNELS[name].relu_backward(y, np.full_like(z, np.nan), dz)
+    np.testing.assert_array_equal(dz, np.tile([0, 0, 0, 0, 0, np.nan, np.nan, np.nan], 5))
+    KERNELS[name].relu_backward(y, np.full_like(z, 3), dz)
+    np.testing.assert_array_equal(dz, np.tile([0, 0, 0, 0, 0, 3, 3, 3], 5))
+
+
+def test_the_references_relu_has_the_right_slopes():
+    z = np.random.default_rng(0).normal(size=(3, 4))
+    dy, y, dz = np.random.default_rng(1).normal(size=z.shape), np.empty_like(z), np.empty_like(z)
+
+    def loss():
+        reference.relu(z, y)
+        return (y * dy).sum()
+
+    expected = slopes(loss, z)
+    reference.relu_backward(y, dy, dz)
+    np.testing.assert_allclose(dz, expected, rtol=1e-6)
+
+
 def test_the_references_sigmoid_and_loss_have_the_right_slopes():
     rng = np.random.default_rng(0)
     z, dy, labels = rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), np.array([0, 3, 1])
@@ -147,7 +217,7 @@ def test_the_widest_vectors_are_used_even_if_something_else_was_compiled_before(
     """Once, measuring the machine first left `vector` with half the width."""
     program = """
 import llvmlite.binding
-from cnnlab import machine
+from cnnlab.bench import machine
 machine._triad.compile("(float32[::1], float32[::1], float32[::1], float32)")
 from cnnlab.kernels import vector
 vector.sigmoid.compile("(float32[::1], float32[::1])")

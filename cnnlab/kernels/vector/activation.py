@@ -1,5 +1,8 @@
-"""Sigmoid, ReLU and loss for `vector`: arithmetic in place of `exp`, because a loop that calls a function
-cannot become vector instructions."""
+"""Sigmoid, ReLU and loss for `vector`.
+
+The sigmoid has arithmetic in place of `exp`, because a loop that calls a function cannot become
+vector instructions.
+"""
 
 import numba
 import numpy as np

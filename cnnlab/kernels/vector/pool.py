@@ -1,4 +1,4 @@
-"""Pooling for `vector`: the trainable one with the loops of `conv`, four taps a pass; and maxima."""
+"""Pooling for `vector`: the loops of `conv`, four taps a pass; and the maximum of each window."""
 
 import numba
 import numpy as np
