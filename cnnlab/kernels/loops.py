@@ -119,7 +119,7 @@ def pool_backward_bias(dz, db):
 
 @numba.njit
 def max_pool_forward(x, z, stride=4):
-    """Largest element of each window, stride × stride: x (N,C,H,W) → z (N,C,P,Q)."""
+    """Max pooling, windows of stride × stride: x (N,C,H,W) → z (N,C,P,Q)."""
     for n in range(z.shape[0]):
         for c in range(z.shape[1]):
             for p in range(z.shape[2]):
@@ -135,18 +135,21 @@ def max_pool_forward(x, z, stride=4):
 
 @numba.njit
 def max_pool_backward(x, dz, dx, stride=4):
-    """Gradient at the input, to the winners alone: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+    """Max pooling backward: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W).
+
+    Each dz goes to the largest element of its window, the first of equals; NaN counts as largest.
+    """
     dx[:] = 0
     for n in range(dz.shape[0]):
         for c in range(dz.shape[1]):
             for p in range(dz.shape[2]):
                 for q in range(dz.shape[3]):
                     row, column = p * stride, q * stride  # of the winner so far
-                    for k in range(p * stride, (p + 1) * stride):
-                        for l in range(q * stride, (q + 1) * stride):
+                    for i in range(p * stride, (p + 1) * stride):
+                        for j in range(q * stride, (q + 1) * stride):
                             best = x[n, c, row, column]
-                            if not (x[n, c, k, l] <= best or np.isnan(best)):
-                                row, column = k, l
+                            if not (x[n, c, i, j] <= best or np.isnan(best)):
+                                row, column = i, j
                     dx[n, c, row, column] = dz[n, c, p, q]
 
 
@@ -211,15 +214,15 @@ def sigmoid_backward(y, dy, dz):
 
 @numba.njit
 def relu(z, y):
-    """y = max(z, 0), element by element, for arrays of any equal shape."""
+    """y = max(z, 0), elementwise, for arrays of any shape."""
     z, y = z.reshape(z.size), y.reshape(y.size)
     for m in range(z.size):
-        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # so NaN stays NaN
+        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # NaN stays NaN
 
 
 @numba.njit
 def relu_backward(y, dy, dz):
-    """dz = dy where y > 0, else 0, element by element, for arrays of any equal shape."""
+    """dz = dy where y > 0, else 0, elementwise, for arrays of any shape."""
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in range(y.size):
         dz[m] = dy[m] if y[m] > 0 else np.float32(0)

@@ -95,12 +95,12 @@ def pool_backward_bias(dz, db):
 
 
 def max_pool_forward(x, z, stride=4):
-    """A block of the maps each: x (N,C,H,W) → z (N,C,P,Q)."""
+    """One block of the maps per rank: x (N,C,H,W) → z (N,C,P,Q)."""
     in_blocks(z, 1, lambda out, c: vector.max_pool_forward(along(x, 1, c), out, stride))
 
 
 def max_pool_backward(x, dz, dx, stride=4):
-    """A block of the maps each: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+    """One block of the maps per rank: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
 
     def compute(part, c):
         vector.max_pool_backward(along(x, 1, c), along(dz, 1, c), part, stride)
@@ -139,12 +139,12 @@ def sigmoid_backward(y, dy, dz):
 
 
 def relu(z, y):
-    """A block of the first axis each: z → y, of any shape."""
+    """One block of the first axis per rank: z → y, of any shape."""
     in_blocks(y, 0, lambda part, mine: vector.relu(z[mine], part))
 
 
 def relu_backward(y, dy, dz):
-    """A block of the first axis each: y, dy → dz, of any shape."""
+    """One block of the first axis per rank: y, dy → dz, of any shape."""
     in_blocks(dz, 0, lambda part, mine: vector.relu_backward(y[mine], dy[mine], part))
 
 

@@ -65,15 +65,15 @@ def pool_backward_bias(dz, db):
 
 
 def max_pool_forward(x, z, stride=4):
-    """Largest element of each window, stride × stride; NaN if one of them is NaN."""
+    """The largest element of each window of stride × stride, or NaN if one of them is NaN."""
     windows = np.lib.stride_tricks.sliding_window_view(x, (stride, stride), axis=(2, 3))
     z[:] = windows[:, :, ::stride, ::stride].max(axis=(4, 5))
 
 
 def max_pool_backward(x, dz, dx, stride=4):
-    """Gradient at the input: all of dz to the winner of its window, the first of equals.
+    """Gradient with respect to the input: dz for the largest element of a window, 0 for the others.
 
-    NaN wins. Every other element of dx is zero.
+    Of equals, the first is the largest; NaN is larger than any number.
     """
     windows = np.lib.stride_tricks.sliding_window_view(x, (stride, stride), axis=(2, 3))
     winners = windows[:, :, ::stride, ::stride].reshape(*dz.shape, stride**2).argmax(-1)

@@ -93,7 +93,7 @@ def pool_backward_bias(dz, db):
 
 @numba.njit(parallel=True, error_model="numpy")
 def max_pool_forward(x, z, stride=4):
-    """Largest element of each window, a map of an image a task: x (N,C,H,W) → z (N,C,P,Q)."""
+    """Max pooling, a map per task: x (N,C,H,W) → z (N,C,P,Q)."""
     N, C, P, Q = z.shape
     for i in numba.prange(N * C):
         n, c = i // C, i % C
@@ -113,7 +113,7 @@ def max_pool_forward(x, z, stride=4):
 
 @numba.njit(parallel=True, error_model="numpy")
 def max_pool_backward(x, dz, dx, stride=4):
-    """Gradient at the input, a map of an image a task: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
+    """Max pooling backward, a map per task: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
     N, C, P, Q = dz.shape
     W = x.shape[3]
     for i in numba.prange(N * C):

@@ -46,15 +46,15 @@ def sigmoid_backward(y, dy, dz):
 
 @numba.njit(error_model="numpy")
 def relu(z, y):
-    """y = max(z, 0), element by element, for arrays of any equal shape."""
+    """y = max(z, 0), elementwise, for arrays of any shape."""
     z, y = z.reshape(z.size), y.reshape(y.size)
     for m in range(z.size):
-        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # no fastmath, so that NaN stays NaN
+        y[m] = np.float32(0) if z[m] <= 0 else z[m]  # no fastmath: NaN stays NaN
 
 
 @numba.njit(error_model="numpy")
 def relu_backward(y, dy, dz):
-    """dz = dy where y > 0, else 0, element by element, for arrays of any equal shape."""
+    """dz = dy where y > 0, else 0, elementwise, for arrays of any shape."""
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in range(y.size):
         dz[m] = dy[m] if y[m] > 0 else np.float32(0)

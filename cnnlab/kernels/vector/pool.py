@@ -107,10 +107,10 @@ def pool_backward_bias(dz, db):
 
 @numba.njit(error_model="numpy")
 def max_pool_forward(x, z, stride=4):
-    """Largest element of each window, stride × stride: x (N,C,H,W) → z (N,C,P,Q).
+    """Max pooling, windows of stride × stride: x (N,C,H,W) → z (N,C,P,Q).
 
-    Down the columns first, whole rows at a time; then along the one row that is left. A NaN is
-    never <= another number, and stays once it is there: so no fastmath here.
+    First down the columns, whole rows at a time; then along the row that is left. No fastmath,
+    because it would lose NaN: it is never <= a number, and stays once it is the largest.
     """
     N, C, P, Q = z.shape
     row = np.empty(Q * stride, x.dtype)
@@ -131,10 +131,10 @@ def max_pool_forward(x, z, stride=4):
 
 @numba.njit(error_model="numpy")
 def max_pool_backward(x, dz, dx, stride=4):
-    """Gradient at the input, to the winners alone: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W).
+    """Max pooling backward: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W).
 
-    The largest element first; then its place, from the last element back to the first, where it
-    stays. No branch: a processor cannot predict who wins.
+    First the largest element; then its place, searched backwards so that the first of equals stays.
+    Both select and never branch, since no processor can predict where the largest one is.
     """
     N, C, P, Q = dz.shape
     W = x.shape[3]
