@@ -11,13 +11,25 @@ from cnnlab.check.operation import at, kernel, stride_of
 from cnnlab.check.verdict import Verdict
 from cnnlab.runtime import thread_pool
 
+ALLOCATORS = {
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+}
+
 
 def threaded(operation: str, function: Callable, **options) -> bool:
     """Like `exercise`, for a parallel kernel: on 1, 2, 3 and up to 16 threads, many times.
 
     A race may not show in one run, so large cases run many times on each number of threads. If
-    plain Python can follow the loops, it finds iterations that race, and fewer runs suffice. Uses
-    at most the threads that Numba made room for, see `cnnlab.runtime.thread_pool`.
+    plain Python can follow the loops, it finds iterations that race, and fewer runs suffice unless
+    the kernel has arrays of its own. Uses at most the threads that Numba made room for, see
+    `cnnlab.runtime.thread_pool`.
     """
     for n_threads in sorted({min(n, thread_pool.size()) for n in (1, 2, 3, 16)}):
         with thread_pool.threads(n_threads):
@@ -26,7 +38,8 @@ def threaded(operation: str, function: Callable, **options) -> bool:
             if verdict:
                 verdict = kernel(operation, function, cases=STRIDE_ONE, **options)
             if verdict:
-                times = 1 if n_threads == 1 else 3 if followed else 12
+                few = followed and not allocates(function)
+                times = 1 if n_threads == 1 else 3 if few else 12
                 verdict = kernel(operation, function, cases=times * CROWDS, **options)
         if not verdict:
             threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
@@ -52,3 +65,9 @@ def follow(operation: str, function: Callable, options: dict) -> Verdict | None:
     except IndexError as error:
         return Verdict(False, f"{at(case)}: {error}")
     return Verdict(found is None, f"{at(case)}: {found}")
+
+
+def allocates(function: Callable) -> bool:
+    """Whether a kernel makes arrays of its own, in which `follow` sees no race."""
+    code = getattr(function, "py_func", function).__code__
+    return not ALLOCATORS.isdisjoint(code.co_names)

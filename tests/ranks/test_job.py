@@ -119,25 +119,26 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks import job
-from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.training import sgd_steps, train
+from cnnlab.distributed.data_parallel import DataParallel, Overlapping
+from cnnlab.training import Replica, Sgd, train
 
 with job.together() as comm:
-    runs = [  # those of the reference take no steps by themselves: Python asks for each
-        train(load("digits", 330), kernels, batch=50, ranks=DataParallel(comm, overlap, window))
+    methods = DataParallel(comm), DataParallel(comm, window=False), Overlapping(comm)
+    runs = [  # the reference has no compiled loop: Python leads each step
+        train(load("digits", 330), kernels, batch=50, method=method)
         for kernels in ("vector", "threads", "reference")
-        for overlap, window in ((False, True), (False, False), (True, True))
+        for method in methods
     ]
     for run in runs[1:]:
         assert np.allclose(runs[0].params.flat, run.params.flat, atol=2e-5)
         assert np.isclose(runs[0].history[0]["loss"], run.history[0]["loss"], atol=1e-5)
-    digits, net = load("digits", 330), Network()
-    batches = digits.train_images, digits.train_labels, np.arange(50), 50, 0.5
-    for window in (True, False):
-        params, step = net.parameters(), net.zeros()
-        before = params.flat.copy()
-        sgd_steps(KERNELS["vector"], params, step, *batches, DataParallel(comm, window=window))
-        assert step.flat.any() and np.allclose(before - params.flat, step.flat, atol=1e-6)
+    digits, params = load("digits", 330), Network().parameters()
+    images = digits.train_images, digits.train_labels
+    for method in methods:
+        replica = Replica(KERNELS["vector"], params.copy(), *images, 50, Sgd(0.5))
+        method.steps(replica, np.arange(50))
+        step = replica.grads.flat  # all ranks' gradients, times rate / batch
+        assert step.any() and np.allclose(params.flat - replica.params.flat, step, atol=1e-6)
     print("good")
 """
     assert run(3, "-c", program)[0].endswith("good\n")
