@@ -5,11 +5,14 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from cnnlab.distributed import METHODS
+from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
-from cnnlab.runtime import thread_pool
+from cnnlab.runtime import arguments, thread_pool
+from cnnlab.training import BATCH, RATE
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,92 +22,141 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return its exit status."""
-    chosen = parser().parse_args(arguments)
+def main(words: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    chosen = parser().parse_args(words)
     try:
-        if "numba" not in sys.modules:  # as on the command line; later is too late
+        if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
         status = chosen.command(chosen)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever reads the output has seen enough, such as `head`
+    except BrokenPipeError:  # the reader of the output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ValueError as problem:
         print(f"cnnlab: {problem}", file=sys.stderr)
-        return 2
+        return getattr(problem, "status", 2)
     except KeyboardInterrupt:
         print("cnnlab: stopped", file=sys.stderr)
         return 130
 
 
+# --- the options --------------------------------------------------------------------------------
+
+
 def parser() -> Parser:
     """The parser of the whole command line."""
-    top = Parser(prog="python -m cnnlab", description="Parallelizing a convolutional network.")
-    commands = top.add_subparsers(required=True, metavar="machine | train | bench")
-
-    one = commands.add_parser("machine", help="what this computer is, and its measured ceilings")
-    one.set_defaults(command=show_machine)
-
-    two = commands.add_parser("train", help="train the network, one epoch or more")
-    two.set_defaults(command=train)
-    two.add_argument("--kernels", help="a strategy (default: vector)")
-    two.add_argument("--network", default="report", choices=NETWORKS, help="(default: report)")
-    two.add_argument("--epochs", type=whole, default=1, metavar="E")
-    two.add_argument("--rate", type=positive, metavar="R", help="learning rate, for mean gradients")
-    two.add_argument("--seed", type=int, default=0, help="of the parameters and the shuffling")
-    two.add_argument(
-        "--ranks",
-        choices=METHODS,
-        help="under mpiexec: " + "; ".join(f"{m.name}, {m.summary}" for m in METHODS.values()),
+    top = Parser(
+        prog="python -m cnnlab",
+        description="A small convolutional network, trained and timed with every strategy.",
     )
-    two.add_argument("--save", metavar="FILE", help="write a checkpoint there after every epoch")
-    two.add_argument("--resume", metavar="FILE", help="go on from a checkpoint, up to E epochs")
-
-    three = commands.add_parser("bench", help="seconds per epoch of the strategies, and by layer")
-    three.set_defaults(command=bench)
-    three.add_argument("--kernels", help="strategies, separated by commas (default: the fast ones)")
-    three.add_argument("--against", choices=["torch"], help="measure PyTorch too, in the same run")
-    three.add_argument("--record", metavar="FOLDER", help="keep the figures and a plot there")
-    three.add_argument(
-        "--sweep", action="store_true", help="also time `threads` on 1 to 4 times as many as cores"
+    commands = top.add_subparsers(
+        title="commands", required=True, metavar="machine | train | bench"
     )
-    three.add_argument("--repeats", type=whole, default=11, help="samples of each (default: 11)")
 
-    for command in (two, three):
-        command.add_argument("--data", default="auto", help="mnist, fashion, digits or auto")
-        command.add_argument("--batch", type=whole, metavar="N", help="images a step")
-        command.add_argument("--threads", type=whole, metavar="T", help="of parallel strategies")
-        command.add_argument(
-            "--images", type=whole, metavar="N", help="use the first N images only"
-        )
-    for command in (one, two, three):
-        command.add_argument("--json", action="store_true", help="end with one line of JSON")
+    def add(name: str, command: Callable, summary: str) -> Parser:
+        described = {"help": summary, "description": f"{summary[0].upper()}{summary[1:]}."}
+        added = commands.add_parser(name, usage="%(prog)s [options]", **described)
+        added.set_defaults(command=command)
+        return added
+
+    add_json(add("machine", show_machine, "describe this computer and measure its ceilings"))
+    add_train_options(add("train", train, "train the network"))
+    add_bench_options(add("bench", bench, "time an epoch and each operation, by strategy"))
     return top
 
 
+def add_train_options(command: Parser) -> None:
+    """Add the options of `train`."""
+    option = command.add_argument
+    option("--kernels", metavar="NAME", help=f"{', '.join(KERNELS)} (default: vector)")
+    option("--network", default="report", choices=NETWORKS, help="(default: report)")
+    option("--epochs", type=whole, default=1, metavar="N", help="epochs in all (default: 1)")
+    option(
+        "--rate", type=positive, default=RATE, metavar="R", help=f"learning rate (default: {RATE})"
+    )
+    what = "of the initial parameters and the order of the images (default: 0)"
+    option("--seed", type=int, default=0, metavar="N", help=what)
+    ways = "; ".join(f"{way.name}: {way.summary}" for way in METHODS.values())
+    option("--ranks", choices=METHODS, help=f"train on the ranks of mpiexec. {ways}")
+    option("--save", metavar="FILE", help="write a checkpoint after every epoch")
+    option("--resume", metavar="FILE", help="continue from a checkpoint, up to --epochs")
+    add_data_options(command, BATCH, None)
+
+
+def add_bench_options(command: Parser) -> None:
+    """Add the options of `bench`."""
+    option = command.add_argument
+    fast = ",".join(strategy.name for strategy in KERNELS.values() if strategy.by_default)
+    what = f"strategies, separated by commas (default: {fast})"
+    option("--kernels", default=fast, metavar="NAMES", help=what)
+    option("--against", choices=["torch"], help="also time PyTorch, in the same run")
+    option("--record", metavar="FOLDER", help="write the report and a plot to a folder")
+    what = "also time `threads` on one thread, two, and so on to four times the cores"
+    option("--sweep", action="store_true", help=what)
+    what = "samples of each time (default: 11)"
+    option("--repeats", type=whole, default=11, metavar="N", help=what)
+    add_data_options(command, 64, 8192)
+
+
+def add_data_options(command: Parser, batch: int, images: int | None) -> None:
+    """Add the options that `train` and `bench` share."""
+    option = command.add_argument
+    what = "mnist, fashion, digits, or auto: mnist if available, else digits (default: auto)"
+    option("--data", default="auto", metavar="NAME", help=what)
+    what = f"images per step (default: {batch})"
+    option("--batch", type=whole, default=batch, metavar="N", help=what)
+    what = f"use only the first N training images (default: {images or 'all'})"
+    option("--images", type=whole, default=images, metavar="N", help=what)
+    what = "threads of a parallel strategy (default: one per core)"
+    option("--threads", type=whole, metavar="N", help=what)
+    add_json(command)
+
+
+def add_json(command: Parser) -> None:
+    """Add --json."""
+    command.add_argument("--json", action="store_true", help="print a line of JSON at the end")
+
+
 def whole(text: str) -> int:
-    """A whole number of at least 1, or argparse's error."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return int(text)
+    """A whole number of at least 1, for argparse."""
+    return number(text, int, arguments.at_least, 1)
 
 
 def positive(text: str) -> float:
-    """A positive finite number, or argparse's error."""
+    """A positive finite number, for argparse."""
+    return number(text, float, arguments.positive)
+
+
+def number(text: str, kind: type, check: Callable, *limits):
+    """The number in `text`, if it passes a check of `runtime.arguments`; else argparse's error."""
     try:
-        number = float(text)
+        value = kind(text)
     except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number, got {text!r}")
-    return number
+        value = text
+    try:
+        check("", value, *limits)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem).removeprefix(": ")) from None
+    return value
+
+
+def threads_for(strategies, asked: int | None) -> int:
+    """The number of threads: as asked, else one per core if a strategy is parallel."""
+    parallel = any(strategy.parallel for strategy in strategies)
+    if asked is not None and asked > 1 and not parallel:
+        names = ", ".join(strategy.name for strategy in strategies)
+        raise ValueError(f"--threads: expected 1, {names} runs on one thread, got {asked}")
+    return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
+
+
+# --- the commands -------------------------------------------------------------------------------
 
 
 def show_machine(chosen) -> int:
-    """Print what the machine is and the two ceilings of its roofline."""
+    """Print the facts about this machine and the two ceilings of its roofline."""
     from cnnlab.bench import machine
 
     peak, bandwidth = machine.float32_peak(), machine.memory_bandwidth()
@@ -119,31 +171,29 @@ def show_machine(chosen) -> int:
 
 
 def train(chosen) -> int:
-    """Train, show each epoch, and sum up."""
+    """Train, alone or on several ranks."""
     if not chosen.ranks:
         from cnnlab.training import Method
 
-        return train_on(Method(), chosen)
+        return train_with(Method(), chosen)
     from cnnlab.ranks import job
 
     with job.together() as comm:
-        return train_on(METHODS[chosen.ranks].load()(comm), chosen)
+        return train_with(METHODS[chosen.ranks].load()(comm), chosen)
 
 
-def train_on(method, chosen) -> int:
-    """`train` on the ranks that take part."""
-    from cnnlab import kernels, training
-    from cnnlab.bench import machine
+def train_with(method, chosen) -> int:
+    """Train with a method; print a line for each epoch and, with --json, a summary."""
+    from cnnlab import training
     from cnnlab.data import load
 
-    strategy = kernels.find(chosen.kernels or method.kernels or "vector")
+    strategy = find(chosen.kernels or method.kernels or "vector")
     if method.kernels not in (None, strategy.name):
         raise ValueError(
             f"--kernels: expected {method.kernels} with --ranks {chosen.ranks}, got {strategy.name}"
         )
     n_threads = threads_for([strategy], chosen.threads)
     data = load(chosen.data, chosen.images)
-    batch = chosen.batch or training.BATCH
     if hardware := strategy.optional("hardware"):
         print(hardware())
     result = training.train(
@@ -151,73 +201,80 @@ def train_on(method, chosen) -> int:
         strategy,
         network=NETWORKS[chosen.network],
         epochs=chosen.epochs,
-        batch=batch,
-        rate=chosen.rate or training.RATE,
+        batch=chosen.batch,
+        rate=chosen.rate,
         seed=chosen.seed,
         n_threads=n_threads,
         method=method,
         save=chosen.save,
         resume=chosen.resume,
         progress=None if method.rank == 0 else False,
+        tell=show_epoch,
     )
-    for row in result.history:
-        print(
-            f"epoch {row['epoch']}: loss {row['loss']:.3f}, test accuracy "
-            f"{row['test_accuracy']:.2%}, {row['seconds']:.2f} s, "
-            f"{row['images_per_second']:,.0f} images/s"
-        )
+    for problem in result.unsaved:
+        print(f"cnnlab: {problem}", file=sys.stderr)
     if chosen.json:
-        seconds = sum(row["seconds"] for row in result.history) / len(result.history)
-        summary = {
-            "kernels": strategy.name,
-            "n_threads": n_threads,
-            "method": chosen.ranks or "alone",
-            "n_ranks": method.size,
-            "network": chosen.network,
-            "data": data.name,
-            "n_images": len(data.train_images),
-            "batch": batch,
-            "epochs": chosen.epochs,
-            "seconds_per_epoch": seconds,
-            "images_per_second": len(data.train_images) / seconds,
-            "train_loss": result.history[-1]["loss"],
-            "test_accuracy": result.history[-1]["test_accuracy"],
-            "history": result.history,
-            "machine": machine.describe(),
-        }
-        print(json.dumps(summary))
+        print(json.dumps(summary(result, strategy, n_threads, method, data, chosen)))
     return 0
 
 
+def show_epoch(row: dict) -> None:
+    """Print a row of a training's history."""
+    print(
+        f"epoch {row['epoch']}: loss {row['loss']:.3f}, test accuracy "
+        f"{row['test_accuracy']:.2%}, {row['seconds']:.2f} s, "
+        f"{row['images_per_second']:,.0f} images/s",
+        flush=True,
+    )
+
+
+def summary(result, strategy, n_threads: int, method, data, chosen) -> dict:
+    """What `train --json` prints about a training."""
+    from cnnlab.bench import machine
+
+    seconds = sum(row["seconds"] for row in result.history) / len(result.history)
+    return {
+        "kernels": strategy.name,
+        "n_threads": n_threads,
+        "method": chosen.ranks or "alone",
+        "n_ranks": method.size,
+        "network": chosen.network,
+        "data": data.name,
+        "n_images": len(data.train_images),
+        "batch": chosen.batch,
+        "epochs": chosen.epochs,
+        "seconds_per_epoch": seconds,
+        "images_per_second": len(data.train_images) / seconds,
+        "train_loss": result.history[-1]["loss"],
+        "test_accuracy": result.history[-1]["test_accuracy"],
+        "history": result.history,
+        "machine": machine.describe(),
+    }
+
+
 def bench(chosen) -> int:
-    """Measure the strategies and print the table, or JSON."""
+    """Measure the strategies and print the tables."""
     from cnnlab import bench as benchmark
     from cnnlab.data import load
-    from cnnlab.kernels import KERNELS, find
 
     if chosen.against and importlib.util.find_spec(chosen.against) is None:
-        raise ValueError(f"--against {chosen.against}: not installed; pip install {chosen.against}")
-    names = [strategy.name for strategy in KERNELS.values() if strategy.by_default]
-    if chosen.kernels:
-        names = [find(name).name for name in chosen.kernels.split(",")]
+        raise ValueError(
+            f"--against: expected {chosen.against} to be installed: pip install {chosen.against}"
+        )
+    names = [find(name).name for name in chosen.kernels.split(",")]
     n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)
-    data = load(chosen.data, chosen.images or 8192)
-    batch = chosen.batch or 64
+    data, batch = load(chosen.data, chosen.images), chosen.batch
     if batch > len(data.train_images):
-        raise ValueError(f"--batch: at most the {len(data.train_images)} images, got {batch}")
-    report = benchmark.run(
-        names,
-        data,
-        batch=batch,
-        n_threads=n_threads,
-        against=chosen.against,
-        repeats=chosen.repeats,
-    )
+        raise ValueError(
+            f"--batch: expected at most the {len(data.train_images)} images, got {batch}"
+        )
+    how = {"batch": batch, "repeats": chosen.repeats}
+    report = benchmark.run(names, data, n_threads=n_threads, against=chosen.against, **how)
     print(benchmark.table(report))
     if chosen.sweep:
         from cnnlab.bench import thread_scaling
 
-        report["sweep"] = thread_scaling.run(data, batch=batch, repeats=chosen.repeats)
+        report["sweep"] = thread_scaling.run(data, **how)
         print("\n" + thread_scaling.table(report["sweep"]))
     if chosen.record:
         from cnnlab.bench import records
@@ -229,15 +286,6 @@ def bench(chosen) -> int:
     if chosen.json:
         print(json.dumps(report))
     return 0
-
-
-def threads_for(strategies, asked: int | None) -> int:
-    """How many threads to use: those asked for, else one for each core where a strategy can."""
-    parallel = any(strategy.parallel for strategy in strategies)
-    if asked is not None and asked > 1 and not parallel:
-        names = ", ".join(strategy.name for strategy in strategies)
-        raise ValueError(f"--threads {asked}: {names} runs on one thread; use --threads 1")
-    return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-import functools
 import json
 import subprocess
 import sys
 
 import pytest
 
-from cnnlab import bench, training
+from cnnlab import bench
 from cnnlab.__main__ import main
-from cnnlab.bench import measure
-from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.training import checkpoint
 
 ROW = {
     "kernels", "n_threads", "n_ranks", "data", "n_images", "batch", "epochs", "seconds_per_epoch",
@@ -44,8 +43,36 @@ def test_train_learns_and_ends_with_one_line_of_json(capsys):
 
 
 def test_train_tells_each_epoch_in_words(capsys):
-    assert main(["train", "--data", "digits", "--images", "64"]) == 0
-    assert "epoch 1: loss" in capsys.readouterr().out
+    assert main(["train", "--data", "digits", "--images", "64", "--epochs", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["epoch 1", "epoch 2"]
+    assert "loss" in lines[0] and "test accuracy" in lines[0]
+
+
+def test_a_resumed_training_tells_its_new_epochs(capsys, tmp_path):
+    file = str(tmp_path / "a.npz")
+    common = ["train", "--data", "digits", "--images", "64", "--save", file, "--epochs"]
+    assert main([*common, "1"]) == 0
+    assert main([*common, "3", "--resume", file]) == 0
+    out = capsys.readouterr().out
+    assert [out.count(f"epoch {k}:") for k in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_training_that_diverges_ends_with_status_3(capsys):
+    options = ["--kernels", "loops", "--data", "digits", "--images", "64", "--rate", "1e30"]
+    assert main(["train", *options]) == 3
+    message = capsys.readouterr().err
+    assert "diverged at epoch 1" in message and message.count("\n") == 1
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told(capsys, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save", full)
+    options = ["--data", "digits", "--images", "64", "--save", str(tmp_path / "a.npz")]
+    assert main(["train", *options]) == 0
+    assert "cnnlab: epoch 1 is not in" in capsys.readouterr().err
 
 
 def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp_path):
@@ -71,14 +98,18 @@ def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp
     [
         ("train --kernels nope", "one of reference, loops, vector"),
         ("train --data cifar", "one of mnist, fashion, digits, auto"),
-        ("train --epochs 0", "whole number of at least 1, got '0'"),
-        ("train --batch 1.5", "whole number of at least 1, got '1.5'"),
-        ("train --rate -1", "positive number, got '-1'"),
-        ("train --rate nan", "positive number, got 'nan'"),
-        ("train --kernels loops --threads 4", "loops runs on one thread"),
+        ("train --epochs 0", "--epochs: expected a whole number of at least 1, got 0"),
+        ("train --batch 1.5", "--batch: expected a whole number of at least 1, got '1.5'"),
+        ("train --rate -1", "--rate: expected a positive number, got -1.0"),
+        ("train --rate nan", "--rate: expected a positive number, got nan"),
+        ("train --kernels loops --threads 4", "expected 1, loops runs on one thread, got 4"),
         ("train --data digits --batch 2000", "at most the 1437 images, got 2000"),
         ("bench --data digits --kernels loops,nope", "got 'nope'"),
-        ("bench --data digits --images 100 --batch 101", "at most the 100 images, got 101"),
+        (
+            "bench --data digits --images 100 --batch 101",
+            "expected at most the 100 images, got 101",
+        ),
+        ("bench --repeats 0", "--repeats: expected a whole number of at least 1, got 0"),
         ("bench --against jax", "torch"),
         ("fly", "machine"),
         ("", "machine | train | bench"),
@@ -105,89 +136,20 @@ def test_the_package_runs_as_a_program():
     assert "bench" in done.stdout
 
 
-def test_a_wrong_contestant_is_not_timed(monkeypatch):
-    found = bench.contestants(["loops"], load("digits", 64), 16, 1, None)
-    found["loops"].check()
-    monkeypatch.setattr(
-        found["loops"].strategy.module,
-        "conv_backward_bias",
-        lambda dz, db: db.fill(0),
-    )
-    with pytest.raises(AssertionError, match="gradients of loops"):
-        bench.epochs(found, 16, 1)
-
-
-def test_the_device_trains_in_three_ways_that_are_checked(monkeypatch):
-    found = bench.contestants(["device"], load("digits", 20), 8, 1, None)
-    assert list(found) == ["device", "device, fused", "device, graph"]
-    for one in found.values():
-        one.check()
-        for _ in range(3):  # 20 images are two batches: then the set begins anew
-            one.steps()
-    one._step._labels[...] += 1  # what the device has is not what is expected
-    with pytest.raises(AssertionError, match="gradients on the device"):
-        one.check()
-
-
-def test_recorded_rows_are_those_of_all_files(tmp_path):
-    assert bench.recorded(tmp_path / "nowhere") == []
-    for number in (1, 2):
-        content = {"results": [{"kernels": "loops", "number": number}]}
-        (tmp_path / f"bench-{number}.json").write_text(json.dumps(content))
-    assert [row["number"] for row in bench.recorded(tmp_path)] == [1, 2]
-
-
-def test_batches_go_round_through_all_images(monkeypatch):
-    monkeypatch.setattr(training, "IN_A_ROW", 45)
-    one = bench.contestants(["loops"], load("digits", 50), 20, 1, None)["loops"]
-    first, second, third = (one.next_batches() for _ in range(3))
-    assert len(set(first) | set(second)) == 40 and (first == third).all()
-    many = bench.contestants(["vector"], load("digits", 50), 20, 1, None)["vector"]
-    assert many.n_steps == 2 and len(set(many.next_batches())) == 40  # two steps in a call
-    few = bench.contestants(["vector"], load("digits", 30), 20, 1, None)["vector"]
-    assert len(few.next_batches()) == 40 and set(few.next_batches()) == set(range(30))
-
-
-def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
-    monkeypatch.setattr(training, "IN_A_ROW", 45)
-    found = bench.contestants(["loops", "vector"], load("digits", 50), 20, 1, None)
-    taken = {name: one.steps for name, one in found.items()}
-    calls = {}
-
-    def compare(given, **how):
-        calls.update(given)
-        return {name: measure.Timing(name, (6.0,)) for name in given}
-
-    monkeypatch.setattr(bench.measure, "compare", compare)
-    timed = bench.step_times(found, others={"other": print})
-    assert calls == taken | {"other": print}
-    assert {name: t.samples for name, t in timed.items()} == {
-        "loops": (6.0,),
-        "vector": (3.0,),  # two in a call
-        "other": (6.0,),
-    }
-    epoch = {name: t.median for name, t in bench.epochs(found, 20, 1).items()}
-    assert epoch == {"loops": 6 * 3000, "vector": 3 * 3000}
-
-
-def test_a_wrong_step_is_not_timed(monkeypatch):
-    found = bench.contestants(["vector"], load("digits", 64), 16, 1, None)
-    module = found["vector"].strategy.module
-    found["vector"].check()
-    right = module.sgd_steps
-
-    @functools.wraps(right)
-    def twice_as_far(params, grads, images, labels, order, batch, rate):
-        return right(params, grads, images, labels, order, batch, 2 * rate)
-
-    monkeypatch.setattr(module, "sgd_steps", twice_as_far)
-    with pytest.raises(AssertionError, match="parameters after a step of vector"):
-        bench.epochs(found, 16, 1)
-
-
-def test_torch_is_the_same_network():
-    pytest.importorskip("torch")
-    bench.contestants([], load("digits", 64), 16, 1, "torch")["torch"].check()
+@pytest.mark.parametrize("command", ["machine", "train", "bench"])
+def test_help_explains_every_option(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert f"python -m cnnlab {command} [options]" in text
+    options = text.partition("options:")[2]
+    for entry in options.split("\n  -")[1:]:
+        assert len(entry.split(maxsplit=2)) == 3, f"-{entry} is not explained"
+    if command != "machine":
+        assert all(name in " ".join(options.split()) for name in ("images per step", "--threads N"))
+    if command == "train":
+        assert all(name in options for name in KERNELS)
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():
