@@ -11,7 +11,10 @@ from pathlib import Path
 from cnnlab.distributed import METHODS
 from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
+from cnnlab.ranks import job
 from cnnlab.runtime import arguments, thread_pool
+from cnnlab.runtime.failures import MENDABLE, one_line
+from cnnlab.runtime.failures import status as status_of
 from cnnlab.training import BATCH, RATE
 
 
@@ -19,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that answers a mistake with one line and exit status 2."""
 
     def error(self, message: str):
-        self.exit(2, f"{self.prog}: {message}\n")
+        self.exit(2, f"{self.prog}: {message}\n" if job.is_first() else None)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -35,11 +38,15 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except ValueError as problem:
-        print(f"cnnlab: {problem}", file=sys.stderr)
-        return getattr(problem, "status", 2)
+    except MENDABLE as problem:
+        if chosen.debug:
+            raise
+        if job.is_first():
+            print(f"cnnlab: {one_line(problem)}", file=sys.stderr)
+        return status_of(problem)
     except KeyboardInterrupt:
-        print("cnnlab: stopped", file=sys.stderr)
+        if job.is_first():
+            print("cnnlab: stopped", file=sys.stderr)
         return 130
 
 
@@ -62,7 +69,9 @@ def parser() -> Parser:
         added.set_defaults(command=command)
         return added
 
-    add_json(add("machine", show_machine, "describe this computer and measure its ceilings"))
+    add_common_options(
+        add("machine", show_machine, "describe this computer and measure its ceilings")
+    )
     add_train_options(add("train", train, "train the network"))
     add_bench_options(add("bench", bench, "time an epoch and each operation, by strategy"))
     return top
@@ -112,12 +121,13 @@ def add_data_options(command: Parser, batch: int, images: int | None) -> None:
     option("--images", type=whole, default=images, metavar="N", help=what)
     what = "threads of a parallel strategy (default: one per core)"
     option("--threads", type=whole, metavar="N", help=what)
-    add_json(command)
+    add_common_options(command)
 
 
-def add_json(command: Parser) -> None:
-    """Add --json."""
+def add_common_options(command: Parser) -> None:
+    """Add --json and --debug."""
     command.add_argument("--json", action="store_true", help="print a line of JSON at the end")
+    command.add_argument("--debug", action="store_true", help="show the traceback of a failure")
 
 
 def whole(text: str) -> int:
@@ -175,10 +185,13 @@ def train(chosen) -> int:
     if not chosen.ranks:
         from cnnlab.training import Method
 
+        if job.started() > 1:
+            raise ValueError(
+                f"--ranks: expected one of {', '.join(METHODS)} under mpiexec, or each of the "
+                f"{job.started()} ranks would train alone"
+            )
         return train_with(Method(), chosen)
-    from cnnlab.ranks import job
-
-    with job.together() as comm:
+    with job.together(chosen.debug) as comm:
         return train_with(METHODS[chosen.ranks].load()(comm), chosen)
 
 
@@ -212,10 +225,10 @@ def train_with(method, chosen) -> int:
         tell=show_epoch,
     )
     for problem in result.unsaved:
-        print(f"cnnlab: {problem}", file=sys.stderr)
+        print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json:
         print(json.dumps(summary(result, strategy, n_threads, method, data, chosen)))
-    return 0
+    return 1 if result.unsaved else 0
 
 
 def show_epoch(row: dict) -> None:

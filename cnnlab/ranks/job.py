@@ -8,27 +8,29 @@ import traceback
 from collections.abc import Iterator
 
 from cnnlab.ranks import Alone, shared_memory_files, world
+from cnnlab.runtime.failures import MENDABLE, one_line, status
 
 STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # mpiexec sets one to the number of ranks
+RANK = "PMI_RANK", "OMPI_COMM_WORLD_RANK"  # and one to the number of this rank
 PATIENCE = 3.0  # seconds to see whether every rank has failed
 FAREWELL = 0.5  # seconds for mpiexec to forward a message; it drops what is left when the job ends
 
 
 @contextlib.contextmanager
-def together() -> Iterator:
+def together(debug: bool = False) -> Iterator:
     """Yield the communicator of all ranks; rank 0 alone prints to standard output.
 
-    A ValueError ends the job with its message and status 2, printed once if every rank raises it
-    (a wrong argument); any other error ends it with the rank's traceback and status 1. Raises
-    ValueError if there is no MPI, or if mpiexec and mpi4py belong to different MPI libraries.
+    A failure that a user can mend ends the job with one line, printed once if every rank fails
+    (a wrong argument), and its status; any other ends it with the rank's traceback and status 1,
+    as all do with `debug`. Raises ValueError if there is no MPI, or if mpiexec and mpi4py belong
+    to different MPI libraries.
     """
     comm = world()
     if isinstance(comm, Alone):
         raise ValueError("ranks need mpi4py, which is not installed: pip install mpi4py mpich")
-    started = max(int(os.environ.get(name, 1)) for name in STARTED)
-    if comm.size == 1 < started:
+    if comm.size == 1 < started():
         raise ValueError(
-            f"mpiexec: expected one MPI world of {started} ranks, got {started} worlds of 1: "
+            f"mpiexec: expected one MPI world of {started()} ranks, got {started()} worlds of 1: "
             f"it belongs to another MPI than the one mpi4py has loaded, {library()}"
         )
     if comm.size == 1:
@@ -39,24 +41,44 @@ def together() -> Iterator:
         with open(os.devnull, "w") as nowhere:
             with contextlib.redirect_stdout(sys.stdout if comm.rank == 0 else nowhere):
                 yield comm
-    except ValueError as problem:
-        if not all_failed(private):
-            print(f"cnnlab: rank {comm.rank}: {problem}", file=sys.stderr, flush=True)
-            abort(comm, 2)
+    except KeyboardInterrupt:
         if comm.rank == 0:
-            print(f"cnnlab: {problem}", file=sys.stderr, flush=True)
-        raise SystemExit(2) from None
-    except BaseException:
-        what = f"cnnlab: rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}"
-        print(what, file=sys.stderr, flush=True)
-        abort(comm, 1)
+            print("cnnlab: stopped", file=sys.stderr, flush=True)
+        abort(comm, 130)
+    except BaseException as problem:
+        if isinstance(problem, MENDABLE) and not debug:
+            end_in_one_line(comm, private, problem)
+        else:
+            what = f"cnnlab: rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}"
+            print(what, file=sys.stderr, flush=True)
+            abort(comm, 1)
 
 
-def abort(comm, status: int) -> None:
+def end_in_one_line(comm, private, problem: BaseException) -> None:
+    """End the job with one line about a failure: of all ranks, or of this one alone."""
+    if all_failed(private):
+        if comm.rank == 0:
+            print(f"cnnlab: {one_line(problem)}", file=sys.stderr, flush=True)
+        raise SystemExit(status(problem)) from None
+    print(f"cnnlab: rank {comm.rank}: {one_line(problem)}", file=sys.stderr, flush=True)
+    abort(comm, status(problem))
+
+
+def is_first() -> bool:
+    """Whether this is rank 0 of mpiexec, or no rank at all; without starting MPI."""
+    return all(os.environ.get(name, "0") == "0" for name in RANK)
+
+
+def started() -> int:
+    """The number of ranks that mpiexec started, this process among them; 1 without it."""
+    return max(int(os.environ.get(name, 1)) for name in STARTED)
+
+
+def abort(comm, exit_status: int) -> None:
     """End all ranks, after mpiexec has forwarded this one's message; does not return."""
     time.sleep(FAREWELL)
     shared_memory_files.remove(shared_memory_files.mapped_by([os.getpid()]))
-    comm.Abort(status)
+    comm.Abort(exit_status)
 
 
 def all_failed(comm) -> bool:

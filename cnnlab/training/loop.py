@@ -88,7 +88,7 @@ def train(
     images, labels = data.train_images, data.train_labels
     replica = Replica(strategy, training.params, images, labels, batch, steps)
     same = {"plan": plan, "history": training.history, "parameters": training.params.flat}
-    method.agree({"data": (images, labels)} | same)
+    method.agree(same | {"data": (images, labels)})
     with thread_pool.threads(n_threads if strategy.parallel else 1):
         warm_up(replica, method)
         for epoch in range(len(training.history) + 1, epochs + 1):

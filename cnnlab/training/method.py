@@ -75,24 +75,23 @@ class Method:
     def agree(self, facts: dict[str, object]) -> None:
         """Raise ValueError on all ranks unless these facts, by name, are the same on each of them.
 
-        A fact is an array, several of them, or anything whose `repr` tells it.
+        A fact is an array, a tuple of them, or anything whose `repr` tells it.
         """
         if self.size == 1:
             return
-        digests = {name: digest(fact) for name, fact in facts.items()}
-        everybody = self.comm.allgather(digests)
-        for name in digests:
-            others = [rank for rank, its in enumerate(everybody) if its[name] != everybody[0][name]]
-            if others:
-                raise ValueError(
-                    f"ranks: expected the same {name} on all, rank {others[0]} has other"
-                )
+        first, *others = self.comm.allgather({name: digest(fact) for name, fact in facts.items()})
+        for rank, its in enumerate(others, 1):
+            for name in (name for name in facts if its[name] != first[name]):
+                both = f"rank 0 has {first[name]}, rank {rank} has {its[name]}"
+                raise ValueError(f"ranks: expected the same {name} on all, {both}")
 
 
 def digest(fact) -> str:
-    """A short text that differs where facts do; see `Method.agree`."""
+    """A text that differs where facts do, see `Method.agree`; of arrays, a checksum."""
+    arrays = fact if isinstance(fact, tuple) else (fact,)
+    if not isinstance(arrays[0], np.ndarray):
+        return repr(fact)
     found = hashlib.sha256()
-    for part in fact if isinstance(fact, tuple) else (fact,):
-        is_array = isinstance(part, np.ndarray)
-        found.update(np.ascontiguousarray(part) if is_array else repr(part).encode())
-    return found.hexdigest()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array))
+    return found.hexdigest()[:16]

@@ -12,6 +12,8 @@ import psutil
 import pytest
 from mpi4py import MPI
 
+from cnnlab import training
+from cnnlab.data import load
 from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
 from cnnlab.training import checkpoint
@@ -167,18 +169,56 @@ def test_ranks_without_mpi_are_refused(monkeypatch):
             raise AssertionError("a job without MPI was started")
 
 
-def test_a_rank_that_raises_ends_the_job_with_its_traceback(no_memory_left):
-    program = """
+FAULT = """
 from cnnlab.ranks import job
-with job.together() as comm:
+with job.together({debug}) as comm:
     if comm.rank == 1:
-        raise RuntimeError("a fault on purpose")
+        raise {error}("a fault on purpose")
     comm.Barrier()
 """
+
+
+@pytest.mark.parametrize("error, debug", [("KeyError", False), ("RuntimeError", True)])
+def test_a_rank_that_raises_ends_the_job_with_its_traceback(error, debug, no_memory_left):
     began = time.monotonic()
-    _, err = run(3, "-c", program, status=1)
+    _, err = run(3, "-c", FAULT.format(error=error, debug=debug), status=1)
     assert "rank 1 of 3 failed" in err and "a fault on purpose" in err and "Traceback" in err
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("error, status", [("RuntimeError", 1), ("ValueError", 2)])
+def test_what_a_user_can_mend_ends_the_job_in_one_line(error, status, no_memory_left):
+    _, err = run(3, "-c", FAULT.format(error=error, debug=False), status=status)
+    assert "cnnlab: rank 1: a fault on purpose" in err and "Traceback" not in err
+
+
+def test_without_a_way_to_train_together_ranks_are_refused_once():
+    out, err = run(2, "-m", "cnnlab", "train", "--data", "digits", status=2)
+    assert out == "" and err.count("cnnlab: ") == 1
+    assert "--ranks: expected one of alone, data, layers under mpiexec" in err
+    out, err = run(2, "-m", "cnnlab", "train", "--epochs", "none", status=2)
+    assert out == "" and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "what, one, other",
+    [
+        ("plan", ["--seed", "1"], ["--seed", "2"]),
+        ("plan", ["--images", "90"], ["--images", "80"]),
+        ("history", ["--resume", "{file}"], []),
+    ],
+)
+def test_ranks_that_disagree_end_together_with_one_line(what, one, other, tmp_path):
+    file, common = tmp_path / "one.npz", ["--data", "digits", "--images", "100", "--epochs", "2"]
+    digits = load("digits", 100)
+    training.train(digits, epochs=1, save=file)
+    program = [sys.executable, "-m", "cnnlab", "train", "--ranks", "data", *common]
+    one = [word.format(file=file) for word in one]
+    command = [find_mpiexec(), "-n", "1", *program, *one, ":", "-n", "1", *program, *other]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    assert f"ranks: expected the same {what} on all, rank 0 has" in done.stderr
+    assert done.stderr.count("cnnlab: ") == 1
 
 
 def test_a_rank_on_its_own_leaves_no_memory_even_if_it_is_killed(no_memory_left):
