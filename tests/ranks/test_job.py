@@ -33,7 +33,10 @@ def start(n, *command):
 
 def run(n, *command, status=0):
     process = start(n, *command)
-    out, err = process.communicate(timeout=PATIENCE)
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.terminate()  # a job that hangs: mpiexec ends its ranks
     assert process.returncode == status, err
     return out, err
 
