@@ -151,7 +151,6 @@ def test_importing_everything_starts_nothing_and_says_nothing(tmp_path):
 AT_IMPORT = {
     ("", "_widen_vectors()"),  # Numba looks at its options once, when it is imported
     ("", "_unroll_once()"),
-    ("data.download", "with warnings.catch_warnings():"),  # around an import that warns
     ("kernels.compiled.vector_registers", "_operator(…)"),  # tells Numba of + - * / on vectors
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
@@ -219,7 +218,7 @@ ELSEWHERE = {
     "ranks/test_cluster.py": r"ranks\.(watchdog|shared_memory_files)",  # what a cluster leaves
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
     "distributed/test_data_parallel.py": r"distributed\.shared_window",
-    "course/test_main.py": r"course\.pages",  # which its command `run` writes
+    "course/test_commands.py": r"course\.pages",  # which its command `run` writes
 }
 ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py", "check/test_answers.py"}
 

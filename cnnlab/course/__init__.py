@@ -1,4 +1,4 @@
-"""The course: run, render and check the lessons, and show them as pages."""
+"""The course: its lessons run, rendered, checked and shown as pages. Lessons use `record`."""
 
 from cnnlab.course.results import record
 

@@ -1,16 +1,14 @@
-"""A lesson as a file: its stamped cells, its one canonical form, and what may not be in it."""
+"""A lesson as a file: the cells that are stamped, its canonical form, what may not be in it."""
 
 import ast
 import copy
 import hashlib
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
-from packaging.requirements import Requirement
 
 from cnnlab.course import parts
 
@@ -44,43 +42,19 @@ NO_ADDRESS = (
     """print('Set Repository = "https://…" in pyproject.toml [project.urls]: make render')"""
 )
 
-# Absolute paths of two names or more, except what every Linux has, and object addresses.
+# Absolute paths of two names or more, except those on every Linux, and object addresses.
 MACHINE_PATH = re.compile(r"(?<![\w.:/<~])/(?!proc/|sys/|dev/)(?:[\w.+-]+/)+[\w.+-]*|site-packages")
 MEMORY_ADDRESS = re.compile(r"\b0x[0-9a-f]{8,}", re.IGNORECASE)
-
-
-def repository(pyproject: Path = ROOT / "pyproject.toml") -> str | None:
-    """Return the public address of the course, or None while pyproject.toml names none."""
-    urls = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"].get("urls", {})
-    address = urls.get("Repository")
-    if address is None:
-        return None
-    if not re.fullmatch(r"https://[\w.-]+(/[\w.~-]+)+/?", address):
-        raise ValueError(f"[project.urls] Repository: expected https://host/path, got {address!r}")
-    return address.rstrip("/").removesuffix(".git")
-
-
-def lowest(pyproject: Path = ROOT / "pyproject.toml") -> list[str]:
-    """Return `name==version` for every lower bound that pyproject.toml declares."""
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    requirements = [Requirement(text) for group in groups for text in group]
-    return [
-        f"{requirement.name}=={bound.version}"
-        for requirement in requirements
-        for bound in requirement.specifier
-        if bound.operator == ">="
-    ]
 
 
 # --- stamped cells ------------------------------------------------------------------------------
 
 
 def title_source(source: str, name: str, address: str | None) -> str:
-    """The title cell: the heading that lessons.toml lists, and a Colab badge under it, or none.
+    """The title cell: the heading from lessons.toml, with a Colab badge under it.
 
-    A lesson that is not listed keeps its heading. Colab opens notebooks from GitHub only, so
-    another address gets no badge.
+    A lesson that is not listed keeps its heading. Colab opens notebooks from GitHub only, so for
+    any other address there is no badge.
     """
     heading, *rest = source.strip().splitlines()
     heading = parts.heading(name.removesuffix(".ipynb")) or heading
@@ -93,18 +67,17 @@ def title_source(source: str, name: str, address: str | None) -> str:
 
 
 def setup_source(address: str | None, extras: list[str]) -> str:
-    """Return the setup cell: import cnnlab, installing it first where it is missing."""
+    """The setup cell, which imports cnnlab and installs it first if it is missing."""
     package = "cnnlab" + (f"[{','.join(extras)}]" if extras else "")
     install = INSTALL.format(package=package, address=address) if address else NO_ADDRESS
     return SETUP.format(install=install)
 
 
 def kernel_source(name: str) -> str:
-    """Return the text of a function, such as `loops.conv_forward`, as it stands in cnnlab/kernels.
+    """The source of a function or class in cnnlab/kernels, such as `loops.conv_forward`.
 
-    What is not there, such as `ranks.schedules.ring`, is looked for below cnnlab;
-    `conv.cu.conv_forward` is CUDA C with the cell magic that compiles it. Raises ValueError if
-    there is no such module or function.
+    Other names, such as `ranks.schedules.ring`, are relative to cnnlab; `conv.cu.conv_forward` is
+    CUDA C with the cell magic that compiles it. Raises ValueError for an unknown name.
     """
     *module, function = name.split(".")
     if module[1:] == ["cu"]:
@@ -120,7 +93,7 @@ def kernel_source(name: str) -> str:
 
 
 def cuda_source(file: str, kernel: str) -> str:
-    """Return a cell that compiles a kernel of cnnlab/cuda, with its comment and what it calls."""
+    """A cell that compiles a kernel of cnnlab/cuda, with its comment and the functions it calls."""
     path = (PACKAGE / "cuda" / file).with_suffix(".cu")
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     pattern = rf'^(?://[^\n]*\n)*extern "C" __global__ void {re.escape(kernel)}\(.*?^}}'
@@ -132,24 +105,20 @@ def cuda_source(file: str, kernel: str) -> str:
 
 
 def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
-    """Return a copy of the notebook with its title, setup and kernel cells written anew.
+    """A copy of the notebook with its title, setup and kernel cells up to date.
 
-    The setup cell is the first code cell, tagged `setup`; its other tags name extras of cnnlab.
-    A cell tagged `kernel:loops.conv_forward` shows that function, character for character.
-
-    Raises
-    ------
-    ValueError
-        if the first cell is not a title, the first code cell is not tagged `setup`, or a kernel
-        does not exist.
+    The setup cell is the first code cell, tagged `setup`; its other tags name extras of cnnlab. A
+    cell tagged `kernel:loops.conv_forward` shows that function, character for character. Raises
+    ValueError if the first cell is not a title, the first code cell is not tagged `setup`, or a
+    kernel does not exist.
     """
     nb = copy.deepcopy(nb)
     if not nb.cells or nb.cells[0].cell_type != "markdown" or not nb.cells[0].source[:2] == "# ":
-        raise ValueError(f"{name}: the first cell must be markdown that starts with '# Title'")
+        raise ValueError(f"{name}: expected a first cell of markdown that begins with '# '")
     nb.cells[0].source = title_source(nb.cells[0].source, name, address)
     setup = next((cell for cell in nb.cells if cell.cell_type == "code"), None)
     if setup is None or "setup" not in setup.metadata.get("tags", []):
-        raise ValueError(f"{name}: the first code cell must carry the tag 'setup'")
+        raise ValueError(f"{name}: expected the tag 'setup' on the first code cell")
     setup.source = setup_source(address, [tag for tag in setup.metadata.tags if tag != "setup"])
     for cell in nb.cells:
         for tag in cell.metadata.get("tags", []):
@@ -159,13 +128,13 @@ def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
 
 
 def title(nb: NotebookNode) -> str:
-    """Return the lesson's title: the heading of its first cell."""
+    """The title of a lesson: the heading of its first cell."""
     source = nb.cells[0].source if nb.cells else ""
     return source.partition("\n")[0].removeprefix("# ").strip()
 
 
 def goal(nb: NotebookNode) -> str:
-    """Return the lesson's goal in one line: the first paragraph under its title."""
+    """The goal of a lesson in one line: the first paragraph under its title."""
     source = nb.cells[0].source if nb.cells else ""
     blocks = [block.strip() for block in source.split("\n\n")[1:]]
     blocks = [block for block in blocks if block and not block.startswith(BADGE)]
@@ -176,10 +145,10 @@ def goal(nb: NotebookNode) -> str:
 
 
 def canonical(nb: NotebookNode) -> NotebookNode:
-    """Return the notebook in its one committed form; twice gives the same as once.
+    """The notebook in its canonical form, the only one that is committed.
 
-    Cell ids come from the cells' sources, so a source edited after rendering shows; metadata is
-    fixed but for the cells' tags; streams are joined and progress bars collapsed.
+    Cell ids are digests of the sources, so an edit after rendering shows. Metadata is fixed, except
+    for the tags of cells. Streams are joined and progress bars collapsed.
     """
     cells, seen = [], {}
     for cell in nb.cells:
@@ -203,7 +172,7 @@ def canonical(nb: NotebookNode) -> NotebookNode:
 
 
 def clean_outputs(outputs: list[NotebookNode], count: int | None) -> list[NotebookNode]:
-    """Return outputs with their streams joined, bars collapsed and the cell's count in them."""
+    """The outputs with streams joined, progress bars collapsed and the count of their cell."""
     collapsed = []
     for output in join_streams(outputs):
         if output.output_type == "stream":
@@ -216,7 +185,7 @@ def clean_outputs(outputs: list[NotebookNode], count: int | None) -> list[Notebo
 
 
 def join_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Return a copy of the outputs in which neighbours of the same stream are one."""
+    """A copy of the outputs in which neighbours of the same stream are joined."""
     joined: list[NotebookNode] = []
     for output in copy.deepcopy(outputs):
         if joined and output.output_type == "stream" and output.name == joined[-1].get("name"):
@@ -227,7 +196,7 @@ def join_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def collapse(text: str, keep_bars: bool) -> str:
-    """Return text with every overwritten line reduced to its last state, or left out."""
+    """The text with each overwritten line in its last state, or left out."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
         if "\r" not in line:
@@ -239,7 +208,7 @@ def collapse(text: str, keep_bars: bool) -> str:
 
 
 def to_text(nb: NotebookNode) -> str:
-    """Return the notebook as the text of its file."""
+    """The text of a notebook's file."""
     return v4.writes(nb, indent=1) + "\n"
 
 
@@ -247,7 +216,7 @@ def to_text(nb: NotebookNode) -> str:
 
 
 def problems(nb: NotebookNode) -> Iterator[str]:
-    """Yield, one sentence each, what keeps an executed canonical notebook from being committed."""
+    """Yield the reasons, one sentence each, not to commit an executed canonical notebook."""
     expected = 0
     for number, cell in enumerate(nb.cells, start=1):
         if cell.cell_type != "code":
@@ -258,7 +227,7 @@ def problems(nb: NotebookNode) -> Iterator[str]:
         if not first_line:
             yield f"cell {number} is an empty code cell"
         if cell.execution_count != expected:
-            yield f"{where} has execution count {cell.execution_count}, expected {expected}"
+            yield f"{where}: expected execution count {expected}, got {cell.execution_count}"
             expected = cell.execution_count or expected
         for output in cell.outputs:
             yield from (f"{where} {problem}" for problem in output_problems(output))
@@ -267,11 +236,11 @@ def problems(nb: NotebookNode) -> Iterator[str]:
     if not nb.cells or CLOSING not in nb.cells[-1].source:
         yield f"does not end with a section '{CLOSING}'"
     if (size := len(to_text(nb).encode())) > MAX_BYTES:
-        yield f"is {size:,} bytes, more than {MAX_BYTES:,}"
+        yield f"size: expected at most {MAX_BYTES:,} bytes, got {size:,}"
 
 
 def output_problems(output: NotebookNode) -> Iterator[str]:
-    """Yield what is wrong with one output."""
+    """Yield the problems of one output."""
     if output.output_type == "error":
         yield f"raised {output.ename}: {output.evalue}"
         return

@@ -1,4 +1,4 @@
-"""The course as web pages that need no network: one page for each lesson, and an index."""
+"""The course as web pages that need no network: one for each lesson, and an index."""
 
 import re
 from html import escape
@@ -17,7 +17,7 @@ from cnnlab.course import parts
 from cnnlab.course.lesson import BADGE, goal, title
 from cnnlab.course.results import Table
 
-# JupyterLab's own look, without the scripts that it would fetch from elsewhere.
+# JupyterLab's own look, without the scripts that it loads from the network.
 LESSON_PAGE = """\
 {% extends 'lab/index.html.j2' %}
 {% block html_head_js %}{% endblock %}
@@ -103,7 +103,7 @@ TEX_ERRORS = tuple(error for error in vars(tex_errors).values() if isinstance(er
 
 
 def mathml(tex: str, display: str) -> str:
-    """Return a formula as MathML, or as its TeX source where that is beyond the converter."""
+    """A formula as MathML, or as its TeX source if the converter cannot read it."""
     try:
         return convert(re.sub(r"\{(aligned|split)\}", "{align*}", tex), display=display)
     except TEX_ERRORS:
@@ -139,7 +139,7 @@ class LessonExporter(HTMLExporter):
 
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
-        """Return markdown as HTML, without the Colab badge, which would come over the network."""
+        """Markdown as HTML, without the Colab badge, which is loaded from the network."""
         renderer = OfflineRenderer(
             escape=False,
             embed_images=True,
@@ -152,7 +152,7 @@ class LessonExporter(HTMLExporter):
 
 
 def first_plot(nb: NotebookNode) -> str | None:
-    """Return the first PNG picture among a notebook's outputs, in base64, or None."""
+    """The first PNG image among the outputs of a notebook, in base64, or None."""
     outputs = (output for cell in nb.cells for output in cell.get("outputs", []))
     return next((o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})), None)
 
@@ -164,14 +164,15 @@ def write(
     notebooks: Path,
     folder: Path,
 ) -> None:
-    """Write one page for each executed lesson, and `index.html`, into a folder.
+    """Write a page for each executed lesson, and `index.html`.
 
     Parameters
     ----------
     lessons : the executed notebooks by name, in order
     failed : the names of those that stopped with an error
-    tables : measured speedups, as `cnnlab.course.results.recorded` returns them
-    notebooks : where the notebooks lie, and the pictures that they show
+    tables : measured speedups, from `cnnlab.course.results.recorded`
+    notebooks : the folder of the notebooks and of the images that they show
+    folder : the folder of the pages
     """
     exporter, names = LessonExporter(), list(lessons)
     for i, (name, nb) in enumerate(lessons.items()):

@@ -1,4 +1,4 @@
-"""The parts of the course and their lessons, from the one list of them: notebooks/lessons.toml."""
+"""The parts of the course and their lessons, as listed in notebooks/lessons.toml."""
 
 import functools
 import tomllib
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 @functools.cache
 def parts(folder: Path = NOTEBOOKS) -> tuple[Part, ...]:
-    """The parts that lessons.toml of a folder lists, in order; none where there is no such file."""
+    """The parts in lessons.toml of a folder, in order; none if there is no such file."""
     file = folder / "lessons.toml"
     listed = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return tuple(
@@ -44,12 +44,12 @@ def parts(folder: Path = NOTEBOOKS) -> tuple[Part, ...]:
 
 
 def title_of(name: str) -> str:
-    """The title of the part to which a lesson belongs by its number; "More" where there is none."""
+    """The title of a lesson's part, by its number; "More" if there is none."""
     return next((part.title for part in parts() if part.digit == name[0]), "More")
 
 
 def heading(name: str) -> str | None:
-    """The heading of the lesson of that name, or None where it is not listed."""
+    """The heading of a lesson; None if it is not listed."""
     lessons = (lesson for part in parts() for lesson in part.lessons)
     return next((lesson.heading for lesson in lessons if lesson.name == name), None)
 
@@ -66,7 +66,7 @@ def table() -> str:
 
 
 def with_table(text: str) -> str:
-    """The text of README.md with today's table between its two marks; ValueError without them."""
+    """The text of README.md with the table between its marks; ValueError if they are missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:

@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 
@@ -109,9 +108,9 @@ def test_a_bad_output_is_refused_with_the_name_of_its_cell(output, problem):
 def test_counts_must_run_from_one_without_gaps():
     nb = executed(stream("a"))
     nb.cells[2].execution_count = 4
-    assert found_in(nb) == ["cell 3 (work()) has execution count 4, expected 2"]
+    assert found_in(nb) == ["cell 3 (work()): expected execution count 2, got 4"]
     nb.cells[2].execution_count = None
-    assert found_in(nb) == ["cell 3 (work()) has execution count None, expected 2"]
+    assert found_in(nb) == ["cell 3 (work()): expected execution count 2, got None"]
 
 
 def test_empty_cells_missing_outputs_missing_end_and_size_are_problems():
@@ -123,7 +122,7 @@ def test_empty_cells_missing_outputs_missing_end_and_size_are_problems():
     nb.cells.append(new_markdown_cell("## Further reading"))
     assert found_in(nb) == ["does not end with a section 'In this lesson we have'"]
     [found] = found_in(executed(stream("a " * (lesson.MAX_BYTES // 2))))
-    assert "bytes, more than 500,000" in found
+    assert found.startswith("size: expected at most 500,000 bytes, got 501,")
 
 
 # --- stamped cells ------------------------------------------------------------------------------
@@ -150,36 +149,14 @@ def test_further_tags_of_the_setup_cell_are_extras():
 
 
 def test_a_lesson_without_title_or_setup_cell_is_refused():
-    with pytest.raises(ValueError, match=r"x\.ipynb: the first cell must be markdown"):
+    with pytest.raises(ValueError, match=r"x\.ipynb: expected a first cell of markdown"):
         lesson.stamp(new_notebook(cells=toy().cells[1:]), "x.ipynb", None)
     nb = toy()
     nb.cells[1].metadata = {}
-    with pytest.raises(ValueError, match="must carry the tag 'setup'"):
+    with pytest.raises(
+        ValueError, match=r"x\.ipynb: expected the tag 'setup' on the first code cell"
+    ):
         lesson.stamp(nb, "x.ipynb", None)
-
-
-@pytest.mark.parametrize(
-    ("line", "address"),
-    [
-        ("", None),
-        ('Homepage = "https://elsewhere.org/a"', None),
-        (f'Repository = "{GITHUB}"', GITHUB),
-        (f'Repository = "{GITHUB}.git"', GITHUB),
-        (f'Repository = "{GITHUB}/"', GITHUB),
-    ],
-)
-def test_the_address_comes_from_pyproject(tmp_path, line, address):
-    pyproject = tmp_path / "pyproject.toml"
-    pyproject.write_text(f'[project]\nname = "x"\n[project.urls]\n{line}\n')
-    assert lesson.repository(pyproject) == address
-
-
-@pytest.mark.parametrize("address", ["github.com/a/b", "https://host", 'https://a/b" --pre "'])
-def test_an_impossible_address_is_refused(tmp_path, address):
-    pyproject = tmp_path / "pyproject.toml"
-    pyproject.write_text(f"[project]\n[project.urls]\nRepository = {json.dumps(address)}\n")
-    with pytest.raises(ValueError, match=r"\[project.urls\] Repository: expected https"):
-        lesson.repository(pyproject)
 
 
 def run_setup(address, installed, monkeypatch, tmp_path):

@@ -1,118 +1,17 @@
-import os
+import subprocess
+import sys
 
-import nbformat
 import pytest
 
 from cnnlab.course import __main__ as course
-from tests.course.toy_lesson import GITHUB, toy
-
-
-@pytest.fixture
-def notebooks(tmp_path):
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
-
-    def add(name, nb):
-        path = folder / f"{name}.ipynb"
-        nbformat.write(nb, path)
-        return path
-
-    return folder, add
-
-
-def test_run_goes_on_after_a_failing_lesson_and_leaves_pages(notebooks, tmp_path, capsys):
-    folder, add = notebooks
-    good = (
-        "from cnnlab.course import record\nfrom cnnlab.bench.measure import Timing\n"
-        "record('Toy', {'a': Timing('a', (2.0,)), 'b': Timing('b', (1.0,))}, base='a')\n"
-        "import pathlib; print(pathlib.Path.cwd().name)"
-    )
-    bad = add("00_bad", toy("def f():\n    return 1 / 0", "print('so far')\nf()", "'never'"))
-    fine = add("01_good", toy(good, text="$a \\le b$\n\n[back](00_bad.ipynb)\n\n$\\left(a$"))
-    before = bad.read_bytes(), fine.read_bytes()
-
-    build = tmp_path / "build"
-    assert course.run([], folder, build) == 1
-
-    said = capsys.readouterr()
-    assert "00_bad                   failed" in said.out
-    assert "01_good                  done" in said.out
-    assert "2.00× (2.00 to 2.00, n=1)" in said.out
-    assert str(build / "index.html") in said.out
-    for part in ("00_bad:", "cell 4: ", "return 1 / 0", "ZeroDivisionError"):
-        assert part in said.err
-    assert "01_good" not in said.err and "\x1b" not in said.err
-
-    assert (bad.read_bytes(), fine.read_bytes()) == before
-    index, page = (build / "index.html").read_text(), (build / "01_good.html").read_text()
-    for part in ("00 · Toy", "See *how* it works.", "The network", 'class="failed"', "2.00×"):
-        assert part in index
-    assert "<math" in page and 'href="00_bad.html">back' in page and "\\left(a" in page
-    assert ">notebooks\n" in page
-    assert "ZeroDivisionError" in (build / "00_bad.html").read_text()
-    for text in (index, page):
-        assert "<script" not in text and 'src="http' not in text and "@import" not in text
-
-
-def test_a_dead_kernel_is_a_failed_lesson(notebooks, tmp_path, capsys):
-    folder, add = notebooks
-    add("00_dies", toy("import os\nos._exit(3)"))
-    assert course.run([], folder, tmp_path / "build") == 1
-    assert "00_dies:\n  cell 3: Kernel died" in capsys.readouterr().err
-
-
-def test_render_makes_lessons_that_check_accepts(notebooks, capsys):
-    folder, add = notebooks
-    path = add("00_toy", toy("for i in range(3):\n    print(i, end='\\r', flush=True)", "1 + 1"))
-    assert course.check([], folder, GITHUB) == 1
-    assert course.render([], folder, GITHUB) == 0
-    assert course.check([], folder, GITHUB) == 0
-    nb = nbformat.read(path, as_version=4)
-    assert [c.execution_count for c in nb.cells if c.cell_type == "code"] == [1, 2, 3]
-    assert nb.cells[2].outputs[0].text.strip() == "2"
-    assert nb.cells[3].outputs[0].execution_count == 3
-
-    rendered = path.read_bytes()
-    assert course.render([], folder, GITHUB) == 0
-    assert path.read_bytes() == rendered
-
-    capsys.readouterr()
-    assert course.check([], folder, None) == 1
-    assert "outdated title, setup or kernel cell" in capsys.readouterr().err
-    path.write_text(rendered.decode().replace("1 + 1", "1 + 2"))
-    assert course.check([], folder, GITHUB) == 1
-    assert "edited after rendering" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("print('/opt/data/file')", "cell 3 (print('/opt/data/file')) shows a path"),
-        ("1 / 0", "ZeroDivisionError"),
-    ],
-)
-def test_render_leaves_a_lesson_with_a_problem_as_it_was(notebooks, capsys, source, problem):
-    folder, add = notebooks
-    path = add("00_toy", toy(source))
-    before = path.read_bytes()
-    assert course.render([], folder, None) == 1
-    assert path.read_bytes() == before
-    assert problem in capsys.readouterr().err
-
-
-def test_lessons_are_chosen_by_how_they_start(notebooks, tmp_path):
-    folder, add = notebooks
-    with pytest.raises(ValueError, match="no lessons in"):
-        course.find_lessons([], folder)
-    paths = [add(name, toy()) for name in ("00_a", "01_b", "10_c")]
-    assert course.find_lessons([], folder) == paths
-    assert course.find_lessons(["1", "00"], folder) == [paths[0], paths[2]]
-    with pytest.raises(ValueError, match="no lesson '2'; there are 00_a, 01_b, 10_c"):
-        course.find_lessons(["2"], folder)
+from cnnlab.course import commands, parts
 
 
 def test_an_unknown_command_or_lesson_ends_with_status_2(capsys):
-    for arguments, said in ((["fly"], "invalid choice"), (["check", "no-such"], "no lesson")):
+    for arguments, said in (
+        (["fly"], "invalid choice"),
+        (["check", "no-such"], "expected the beginning of one of"),
+    ):
         with pytest.raises(SystemExit) as end:
             course.main(arguments)
         assert end.value.code == 2
@@ -125,13 +24,29 @@ def test_lowest_prints_one_version_for_each_bound(capsys):
     assert "numpy==2.1" in lines and "ipyparallel==8.8" in lines and "ruff==0.17.5" in lines
 
 
-def test_ctrl_c_ends_the_lesson_and_its_kernel(notebooks):
-    folder, add = notebooks
-    nb = toy(
-        "import os, pathlib\npathlib.Path('pid').write_text(str(os.getpid()))",
-        "import signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(30)",
-    )
-    with pytest.raises(KeyboardInterrupt):
-        course.execute(nb, add("00_toy", nb))
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((folder / "pid").read_text()), 0)
+def test_every_command_is_explained():
+    command = [sys.executable, "-m", "cnnlab.course", "--help"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in ("run", "render", "check", "lowest"):
+        assert f"\n    python -m cnnlab.course {name} " in said
+
+
+def test_render_also_writes_the_table_of_lessons(tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text(f"before\n{parts.BEGIN}old\n{parts.END}after\n")
+    monkeypatch.setattr(course, "ROOT", tmp_path)
+    asked = []
+    monkeypatch.setattr(commands, "render", lambda *arguments: asked.append(arguments) or 0)
+    assert course.main(["render", "04"]) == 0
+    text = (tmp_path / "README.md").read_text()
+    assert parts.table() in text and text.startswith("before") and text.endswith("after\n")
+    assert asked[0][:2] == (["04"], tmp_path / "notebooks")
+
+
+def test_ctrl_c_is_told_and_ends_with_status_130(monkeypatch, capsys):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "run", stop)
+    with pytest.raises(SystemExit) as end:
+        course.main(["run"])
+    assert end.value.code == 130 and capsys.readouterr().err == "\nstopped\n"

@@ -22,7 +22,7 @@ def test_record_refuses_what_it_cannot_compare_and_writes_nothing(tmp_path, monk
     monkeypatch.setenv("CNNLAB_RESULTS", str(tmp_path))
     with pytest.raises(ValueError, match="base: expected one of loops, vector, got 'numpy'"):
         results.record("x", TIMES, base="numpy")
-    with pytest.raises(ValueError, match="samples must pair up"):
+    with pytest.raises(ValueError, match="samples: expected as many of each timing"):
         results.record("x", TIMES | {"short": Timing("short", (1.0,))}, base="loops")
     assert list(tmp_path.iterdir()) == []
 

@@ -1,8 +1,7 @@
-"""Max and average pooling in place of the trainable one, to compare with.
+"""Lesson 02: max and average pooling, to compare with the trainable pooling.
 
-They have no weights, no bias and no sigmoid after them. `strategy` makes the whole network of it,
-with everything else as in `vector`; these strategies compute another network, so they are not among
-KERNELS.
+They have no weights, no bias and no sigmoid. `strategy` trains the report's network with one of
+them in place of its pooling; as it computes another network, it is not one of KERNELS.
 """
 
 from types import SimpleNamespace
@@ -12,13 +11,14 @@ import numpy as np
 
 from cnnlab.kernels import vector
 from cnnlab.kernels.contract import Strategy
+from cnnlab.runtime.arguments import one_of
 
 
 @numba.njit
 def max_pool_forward(x, z, where, S):
-    """Maximum of each window: x (N,C,H,W) → z (N,C,P,Q); `where` (N,C,P,Q) int64 keeps its place.
+    """Maximum of each S × S window: x (N,C,H,W) → z (N,C,P,Q), and its position in the window.
 
-    Windows are S × S and S apart; place k*S + l is row k, column l of the window.
+    `where` (N,C,P,Q) int64 is k*S + l for row k, column l.
     """
     N, C, P, Q = z.shape
     for n in range(N):
@@ -37,7 +37,7 @@ def max_pool_forward(x, z, where, S):
 
 @numba.njit
 def max_pool_backward(dz, where, dx, S):
-    """Gradient at the input: each dz (N,C,P,Q) goes to the winner of its window in dx (N,C,H,W)."""
+    """Gradient with respect to the input, all to the maximum: dz (N,C,P,Q) → dx (N,C,H,W)."""
     N, C, P, Q = dz.shape
     dx[:] = 0
     for n in range(N):
@@ -50,7 +50,7 @@ def max_pool_backward(dz, where, dx, S):
 
 @numba.njit
 def average_pool_forward(x, z, where, S):
-    """Mean of each window: x (N,C,H,W) → z (N,C,P,Q); `where` stays as it is."""
+    """Mean of each S × S window: x (N,C,H,W) → z (N,C,P,Q); `where` is not used."""
     N, C, P, Q = z.shape
     for n in range(N):
         for c in range(C):
@@ -65,7 +65,7 @@ def average_pool_forward(x, z, where, S):
 
 @numba.njit
 def average_pool_backward(dz, where, dx, S):
-    """Gradient at the input: each dz (N,C,P,Q) in equal shares to its window in dx (N,C,H,W)."""
+    """Gradient with respect to the input, in equal shares: dz (N,C,P,Q) → dx (N,C,H,W)."""
     N, C, P, Q = dz.shape
     dx[:] = 0
     for n in range(N):
@@ -84,27 +84,28 @@ POOLINGS = {
 
 
 def strategy(kind: str) -> Strategy:
-    """The network with "max" or "average" pooling, ready for `training.train`."""
-    if kind not in POOLINGS:
-        raise ValueError(f"kind should be one of {', '.join(POOLINGS)}, got {kind!r}")
+    """`vector` for the network with "max" or "average" pooling; ValueError for any other."""
+    one_of("kind", kind, POOLINGS)
     forward, backward = POOLINGS[kind]
 
     def pool_forward(x, w, b, z, stride=4):
         forward(x, z, np.empty(z.shape, np.int64), stride)
-        with np.errstate(divide="ignore"):  # an activation of 0 or 1 becomes an infinity, and back
-            z[:] = np.log(z / (1 - z))  # undone by the sigmoid that the network puts after it
+        with np.errstate(divide="ignore"):  # activations of 0 and 1 become infinite, and return
+            z[:] = np.log(z / (1 - z))  # the inverse of the sigmoid that follows in the network
 
-    def loss_and_gradients(params, x, labels, grads):
-        return step(forward, backward, params, x, labels, grads)
+    def loss_and_gradients(params, images, labels, grads, chosen=None):
+        chosen = slice(None) if chosen is None else chosen
+        return step(forward, backward, params, images[chosen], labels[chosen], grads)
 
-    module = vars(vector) | {"pool_forward": pool_forward, "loss_and_gradients": loss_and_gradients}
+    own = {"pool_forward": pool_forward, "loss_and_gradients": loss_and_gradients}
+    module = vars(vector) | own | {"sgd_steps": None}  # whose loops have trainable pooling
     return Strategy(
         f"{kind} pooling", f"{kind} pooling, else vector", module=SimpleNamespace(**module)
     )
 
 
 def step(pool_forward, pool_backward, params, x, labels, grads):
-    """The training step, composed; the gradients of the pooling's parameters are zero."""
+    """Loss and gradients of a batch; those of the pooling's parameters are zero."""
     conv_w, conv_b, pool_w, _, dense_w, dense_b = params
     d_conv_w, d_conv_b, d_pool_w, d_pool_b, d_dense_w, d_dense_b = grads
     (n, _, height, width), (f, _, k, _), s = x.shape, conv_w.shape, pool_w.shape[1]

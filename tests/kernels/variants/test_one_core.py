@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from cnnlab.bench import measure
+from cnnlab.check.machine_code import vector_instructions
 from cnnlab.kernels.variants import one_core
 
 
@@ -45,8 +46,8 @@ def test_vector_instructions_are_seen_where_there_are_some():
     one = block(1, 2, 12, 12)
     for name in one_core.RUNGS:
         one.run(name)
-    seen = {name: one_core.vector_instructions(kernel) for name, kernel in one_core.RUNGS.items()}
+    seen = {name: vector_instructions(kernel) for name, kernel in one_core.RUNGS.items()}
     assert seen["1 naive"] == 0 and seen["3 rows"] > 0
     assert seen["6 polynomial"] > seen["4 batch innermost"] > 0
     with pytest.raises(ValueError, match="is not compiled yet"):
-        one_core.vector_instructions(numba.njit(lambda x: x))
+        vector_instructions(numba.njit(lambda x: x))

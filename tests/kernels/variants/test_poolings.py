@@ -8,7 +8,7 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.variants import poolings
-from cnnlab.network import Network
+from cnnlab.network import report_network
 
 
 def windows(x, p, q, s):
@@ -50,7 +50,7 @@ def test_average_pooling_takes_means_and_hands_back_equal_shares():
 @pytest.mark.parametrize("kind", poolings.POOLINGS)
 def test_the_whole_steps_gradients_are_slopes(kind):
     strategy = poolings.strategy(kind)
-    net = Network(1, 12, 12, filters=2, kernel=3, pool=5, classes=3)
+    net = report_network(1, 12, 12, filters=2, kernel=3, pool=5, classes=3)
     rng = np.random.default_rng(1)
     x, labels = rng.random((4, 1, 12, 12)).astype(np.float32), rng.integers(0, 3, 4)
     params, grads, unused = net.parameters(2), net.zeros(), net.zeros()
@@ -88,5 +88,5 @@ def test_activations_of_0_and_1_pass_without_a_warning():
 
 
 def test_an_unknown_pooling_is_named():
-    with pytest.raises(ValueError, match="one of max, average, got 'min'"):
+    with pytest.raises(ValueError, match=r"^kind: expected one of max, average, got 'min'$"):
         poolings.strategy("min")

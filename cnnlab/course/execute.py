@@ -1,0 +1,79 @@
+"""Execute a lesson in a kernel of its own, with a line of progress."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellControlSignal, DeadKernelError
+from nbformat import NotebookNode
+from tqdm import tqdm
+
+CELL_TIMEOUT = 600  # seconds
+BAR = "  {desc:<24} {bar:30} cell {n_fmt} of {total_fmt}, {elapsed}"
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # of a traceback
+
+
+def execute(nb: NotebookNode, path: Path, results: Path | None = None) -> str | None:
+    """Execute a notebook in place, top to bottom, and say how it goes.
+
+    Parameters
+    ----------
+    nb : the notebook, whose outputs and execution counts are replaced
+    path : its file, in whose folder the kernel works
+    results : the folder for `course.record`
+
+    Returns None, or the error that stopped it: the number of the cell, and the traceback. Ctrl-C
+    ends the kernel and raises KeyboardInterrupt.
+    """
+    live, reached = sys.stdout.isatty(), 0
+    how = {"bar_format": BAR, "leave": False, "disable": not live, "file": sys.stdout}
+    bar = tqdm(total=len(nb.cells), desc=path.stem, **how)
+
+    def at_cell(cell: NotebookNode, cell_index: int) -> None:
+        nonlocal reached
+        reached = cell_index + 1
+        bar.n = cell_index
+        bar.refresh()
+
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    client = NotebookClient(
+        nb, timeout=CELL_TIMEOUT, kernel_name="python3", record_timing=False, on_cell_start=at_cell,
+        resources={"metadata": {"path": str(path.parent)}}, extra_arguments=["--log-level=ERROR"],
+    )  # fmt: skip
+    env = dict(os.environ) | ({"CNNLAB_RESULTS": str(results)} if results else {})
+    stopped = False
+
+    async def tick_until_done() -> None:
+        lesson = asyncio.ensure_future(client.async_execute(env=env))
+
+        def stop() -> None:
+            nonlocal stopped
+            stopped = lesson.cancel()
+
+        await asyncio.sleep(0)  # the client installs its own handler first
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
+        while not lesson.done():
+            await asyncio.wait({lesson}, timeout=0.5)
+            bar.refresh()
+        await lesson
+
+    if not live:
+        print(f"  {path.stem:<24} running", flush=True)
+    start, error = time.perf_counter(), None
+    try:
+        asyncio.run(tick_until_done())
+    except (CellControlSignal, DeadKernelError, asyncio.CancelledError) as problem:
+        error = f"cell {reached}: {COLOUR.sub('', str(problem)).strip()}"
+    bar.close()
+    if stopped:
+        raise KeyboardInterrupt
+    seconds = time.perf_counter() - start
+    print(f"  {path.stem:<24} {'failed' if error else 'done'} in {seconds:.0f} s", flush=True)
+    return error
