@@ -98,8 +98,8 @@ def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
 
     Runs as many independent multiply-adds as fit into the registers, so that none waits for
     another. `lanes` fixes the vector width (4, 8 or 16 floats). By default every width of this
-    processor is measured and the fastest counts: wide vectors may lower the clock. Of its slices,
-    too, the fastest counts, not the median: no kernel may exceed a ceiling.
+    processor is measured and the fastest counts: wide vectors may lower the clock. The fastest
+    slice of a measurement counts, not the median: no kernel may exceed a ceiling.
     """
     if lanes not in (None, 4, 8, 16):
         raise ValueError(f"lanes: expected 4, 8 or 16, got {lanes!r}")

@@ -222,7 +222,7 @@ def same(
 
 
 def as_table(timings: Mapping[str, Timing], base: str) -> str:
-    """A text table: name, time and speedup over `base`, both with their intervals."""
+    """The name, time and speedup over `base` of each timing, with intervals, as a text table."""
     first = timings[base]
     return text.table([(name, str(t), str(speedup(first, t))) for name, t in timings.items()])
 

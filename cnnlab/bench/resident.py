@@ -11,8 +11,7 @@ from cnnlab.cuda.step import Call, Step
 class Resident:
     """A way to train on the device: `steps()` makes its next `n_steps` steps and waits for them.
 
-    On a GPU these are a whole epoch, because to wait after every step would cost as much as the
-    step.
+    On a GPU these are a whole epoch: waiting after every step would cost as much as the step.
     """
 
     n_threads = 1

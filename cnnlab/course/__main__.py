@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def perform(command: str, lessons: list[str]) -> int:
-    """Run a command on lessons of this checkout; the exit status."""
+    """Run a command on lessons of this checkout; return its exit status."""
     from cnnlab.course import pyproject
 
     if command == "lowest":

@@ -1,4 +1,4 @@
-"""What `python -m cnnlab.course` does with the lessons: run, render, check."""
+"""The commands for lessons: run, render, check."""
 
 import shutil
 import sys
@@ -13,7 +13,7 @@ from cnnlab.runtime.files import replacing
 
 
 def run(wanted: list[str], notebooks: Path, build: Path) -> int:
-    """Run the lessons, print their speedups, write pages to `build`; the exit status."""
+    """Run the lessons, print their speedups, write pages to `build`; return the exit status."""
     paths = find_lessons(wanted, notebooks)
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
@@ -33,7 +33,7 @@ def run(wanted: list[str], notebooks: Path, build: Path) -> int:
 
 
 def render(wanted: list[str], notebooks: Path, address: str | None) -> int:
-    """Execute the lessons and store them, stamped and canonical; the exit status.
+    """Execute the lessons and store them, stamped and canonical; return the exit status.
 
     A lesson with a problem stays as it was.
     """
@@ -55,7 +55,7 @@ def render(wanted: list[str], notebooks: Path, address: str | None) -> int:
 
 
 def check(wanted: list[str], notebooks: Path, address: str | None) -> int:
-    """Check that the stored lessons are as rendered, without executing them; the exit status."""
+    """Check that the lessons are stored as rendered, without executing them; return the status."""
     failures, paths = {}, find_lessons(wanted, notebooks)
     for path in paths:
         text = path.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def plural(n: int) -> str:
 
 
 def report(failures: dict[str, list[str]]) -> int:
-    """Print the problems of each lesson to standard error; the exit status."""
+    """Print the problems of each lesson to standard error; return the exit status."""
     for name, texts in failures.items():
         print(f"\n{name}:", *texts, sep="\n  ", file=sys.stderr)
     return 1 if failures else 0

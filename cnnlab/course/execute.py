@@ -19,7 +19,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # of a traceback
 
 
 def execute(nb: NotebookNode, path: Path, results: Path | None = None) -> str | None:
-    """Execute a notebook in place, top to bottom, and say how it goes.
+    """Execute a notebook in place, top to bottom, and print when it starts and ends.
 
     Parameters
     ----------

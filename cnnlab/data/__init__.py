@@ -1,4 +1,4 @@
-"""Images of 28 x 28 pixels in ten classes, and the figures of the 2024 report."""
+"""Images of 28 × 28 pixels in ten classes, and the figures of the 2024 report."""
 
 from cnnlab.data.datasets import NAMES, DataError, Dataset, load, report
 

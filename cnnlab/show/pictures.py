@@ -61,7 +61,7 @@ def loads(
 
 @figure
 def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: int = 400) -> Axes:
-    """Draw the element that each access goes to, in order: a row for each kernel, a panel an array.
+    """Draw the element that each access goes to, in order: a row per kernel, a panel per array.
 
     `logs` are those of `check.access_log.accesses`, by kernel; their first `steps` accesses count.
     """

@@ -101,7 +101,7 @@ def speedups(
 def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads") -> Axes:
     """Draw the speedup over one worker, the ideal line, and the given `bench.scaling_laws`.
 
-    `timings[i]` is the time on `workers[i]` workers; for several strategies, a dictionary of such
+    `timings[i]` is the time on `workers[i]` workers; for several strategies, a dictionary of
     lists. The ideal line rises up to the number of cores.
     """
     if not isinstance(timings, Mapping):
