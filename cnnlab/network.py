@@ -153,7 +153,7 @@ def maps(layer: Layer, shape: Shape, window: int) -> Shape:
     """The shape (C,H,W), if it is one of maps into which a window fits; else ValueError."""
     if len(shape) != 3 or min(shape[1:]) < window:
         raise ValueError(
-            f"layers: {layer} expected maps of at least {window} × {window}, got {shape}"
+            f"layers: expected maps of at least {window} × {window} for {layer}, got {shape}"
         )
     return shape
 

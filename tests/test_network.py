@@ -153,23 +153,27 @@ READ_ONLY.dense_w.flags.writeable = False
 @pytest.mark.parametrize(
     "changed, error, message",
     [
-        ({"x": X.astype(np.float64)}, TypeError, "x should have dtype float32, got float64"),
-        ({"x": X[:, :, :, ::-1]}, ValueError, "x should be C-contiguous"),
-        ({"x": X[:, :, :27].copy()}, ValueError, r"x should have shape .*28, 28.* got \(4, 1, 27"),
+        ({"x": X.astype(np.float64)}, TypeError, "x: expected dtype float32, got float64"),
+        ({"x": X[:, :, :, ::-1]}, ValueError, "x: expected a C-contiguous array"),
+        ({"x": X[:, :, :27].copy()}, ValueError, r"x: expected shape .*28, 28.* got \(4, 1, 27"),
         ({"x": X[:0]}, ValueError, "N > 0"),
-        ({"labels": LABELS[:3]}, ValueError, r"labels should have shape \(4,\).* got \(3,\)"),
-        ({"labels": LABELS.astype(float)}, TypeError, "labels should have dtype int64"),
-        ({"labels": LABELS + 10}, ValueError, r"labels should lie in 0..9, got 1\d at position 0"),
-        ({"labels": -LABELS - 1}, ValueError, "labels should lie in 0..9, got -"),
-        ({"params": NET.parameters(0, np.float64)}, TypeError, "params should have dtype float32"),
-        ({"grads": NET.zeros(np.float64)}, ValueError, "grads should be like params"),
-        ({"grads": report_network(classes=9).zeros()}, ValueError, "grads should be like params"),
-        ({"grads": READ_ONLY}, ValueError, "grads should be writeable .* got a read-only array"),
-        ({"grads": NET.zeros().arrays}, TypeError, "grads should be Parameters, .* got tuple"),
-        ({"params": NET.zeros().arrays}, TypeError, "params should be Parameters, .* got tuple"),
-        ({"x": X.tolist()}, TypeError, "x should be a NumPy array of float32, got list"),
-        ({"x": X[:, 0]}, ValueError, r"x should have shape .* got \(4, 28, 28\)"),
-        ({"labels": LABELS.tolist()}, TypeError, "labels should be a NumPy array .* got list"),
+        ({"labels": LABELS[:3]}, ValueError, r"labels: expected shape \(4,\).* got \(3,\)"),
+        ({"labels": LABELS.astype(float)}, TypeError, "labels: expected dtype int64"),
+        ({"labels": LABELS + 10}, ValueError, r"labels: expected 0..9, got 1\d at position 0"),
+        ({"labels": -LABELS - 1}, ValueError, "labels: expected 0..9, got -"),
+        ({"params": NET.parameters(0, np.float64)}, TypeError, "params: expected dtype float32"),
+        ({"grads": NET.zeros(np.float64)}, ValueError, "grads: expected Parameters like params"),
+        (
+            {"grads": report_network(classes=9).zeros()},
+            ValueError,
+            "grads: expected Parameters like params",
+        ),
+        ({"grads": READ_ONLY}, ValueError, "grads: expected writeable .* got a read-only array"),
+        ({"grads": NET.zeros().arrays}, TypeError, "grads: expected Parameters, .* got tuple"),
+        ({"params": NET.zeros().arrays}, TypeError, "params: expected Parameters, .* got tuple"),
+        ({"x": X.tolist()}, TypeError, "x: expected a NumPy array of float32, got list"),
+        ({"x": X[:, 0]}, ValueError, r"x: expected shape .* got \(4, 28, 28\)"),
+        ({"labels": LABELS.tolist()}, TypeError, "labels: expected a NumPy array .* got list"),
     ],
 )
 @pytest.mark.parametrize("name", ["loops", "vector"])
@@ -182,12 +186,12 @@ def test_a_wrong_argument_is_named(name, changed, error, message):
 
 def test_gradients_are_not_written_over_the_parameters():
     params = NET.parameters()
-    with pytest.raises(ValueError, match=r"grads should be .*, got params"):
+    with pytest.raises(ValueError, match=r"grads: expected .*, got params"):
         loss_and_gradients(KERNELS["loops"], params, X, LABELS, params)
     assert (params.flat == NET.parameters().flat).all()
 
 
 @pytest.mark.parametrize("sizes", [{"filters": 0}, {"kernel": 2.5}, {"height": 7}, {"width": 3}])
 def test_an_impossible_network_is_refused(sizes):
-    with pytest.raises(ValueError, match=f"{next(iter(sizes))} .*should be"):
+    with pytest.raises(ValueError, match=f"{next(iter(sizes))} .*expected"):
         report_network(**sizes)

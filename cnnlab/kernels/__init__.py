@@ -23,7 +23,7 @@ def find(kernels: str | Strategy) -> Strategy:
     if isinstance(kernels, Strategy):
         return kernels
     if kernels not in KERNELS:
-        raise ValueError(f"kernels should be one of {', '.join(KERNELS)}, got {kernels!r}")
+        raise ValueError(f"kernels: expected one of {', '.join(KERNELS)}, got {kernels!r}")
     return KERNELS[kernels]
 
 

@@ -100,19 +100,19 @@ def check_step(strategy, params, x, labels, grads) -> None:
     check_array("labels", labels, np.int64)
     if labels.shape != x.shape[:1]:
         raise ValueError(
-            f"labels should have shape {x.shape[:1]}, one for each image, got {labels.shape}"
+            f"labels: expected shape {x.shape[:1]}, one for each image, got {labels.shape}"
         )
     check_labels(labels, params.network.classes)
     check_parameters("grads", grads)
     like = grads.network is params.network or grads.network == params.network
     if not like or grads.flat.dtype != params.flat.dtype:
         raise ValueError(
-            f"grads should be like params, {params.network} in {params.flat.dtype}, "
+            f"grads: expected Parameters like params, {params.network} in {params.flat.dtype}, "
             f"got {grads.network} in {grads.flat.dtype}"
         )
     if grads is params or not all(array.flags.writeable for array in grads):
         raise ValueError(
-            "grads should be writeable arrays other than those of params, got "
+            "grads: expected writeable arrays other than those of params, got "
             + ("params" if grads is params else "a read-only array")
         )
 
@@ -122,10 +122,10 @@ def check_batch(strategy: Strategy, params: Parameters, x: np.ndarray) -> None:
     check_parameters("params", params)
     check_array("x", x, strategy.dtype)
     if params.flat.dtype != strategy.dtype:
-        raise TypeError(f"params should have dtype {strategy.dtype}, got {params.flat.dtype}")
+        raise TypeError(f"params: expected dtype {strategy.dtype}, got {params.flat.dtype}")
     if x.ndim != 4 or x.shape[1:] != params.network.image_shape or len(x) == 0:
         raise ValueError(
-            f"x should have shape (N, *{params.network.image_shape}), N > 0, got {x.shape}"
+            f"x: expected shape (N, *{params.network.image_shape}), N > 0, got {x.shape}"
         )
 
 
@@ -133,5 +133,5 @@ def check_parameters(argument: str, value) -> None:
     """Check that a value is Parameters."""
     if not isinstance(value, Parameters):
         raise TypeError(
-            f"{argument} should be Parameters, as a Network makes them, got {type(value).__name__}"
+            f"{argument}: expected Parameters, as a Network makes them, got {type(value).__name__}"
         )

@@ -1,7 +1,11 @@
 """The contract: one operation, one signature, many strategies; and the checks that guard it.
 
-A strategy is a module with the functions named in CONTRACT. The module's functions are raw: fast,
-plain to read and to paste, and trusting. `Strategy` puts a check of every argument before each.
+A strategy is a module, or a folder, with the functions named in CONTRACT. These are raw: fast, easy
+to read and to paste, and unchecked. `Strategy` checks every argument before it calls one.
+
+A strategy may offer more: FUSES, the form of the networks whose steps it fuses, and for those
+`loss_and_gradients` and `sgd_steps`; `hardware()`, a line about what it runs on; `on_device(array)`,
+the array in the device's memory; `resident_steps(…)`, training steps whose data stay there.
 """
 
 import contextlib
@@ -82,16 +86,13 @@ class Strategy:
         return images[chosen].astype(self.dtype, copy=False)
 
     def fused(self, name: str, network):
-        """The module's function `name`, which fuses whole steps, if it does so for this network.
-
-        That is, if the module's FUSES is the network's form; else None.
-        """
+        """The function `name`, if the strategy fuses the steps of networks of this form; or None."""
         if getattr(self.module, "FUSES", None) != network.form:
             return None
         return getattr(self.module, name, None)
 
     def optional(self, name: str):
-        """A function that a strategy's module may have or not: it, or None."""
+        """A function that a strategy may offer; None where it does not."""
         return getattr(self.module, name, None)
 
     def kernel(self, name: str):
@@ -123,15 +124,15 @@ def check_arguments(
     shapes = CONTRACT[operation]
     if unknown:
         raise TypeError(
-            f"{operation} takes its arrays ({', '.join(shapes)}) by position, "
+            f"{operation}: expected its arrays ({', '.join(shapes)}) by position, "
             f"got {', '.join(unknown)} by name"
         )
     if len(arrays) != len(shapes):
         raise TypeError(
-            f"{operation} takes {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}"
+            f"{operation}: expected {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}"
         )
     if stride is not None and operation not in STRIDES:
-        raise TypeError(f"{operation} takes no stride, got {stride!r}")
+        raise TypeError(f"{operation}: expected no stride, got {stride!r}")
     sizes = {}
     for (argument, letters), array in zip(shapes.items(), arrays, strict=True):
         wanted = np.dtype(np.int64) if argument == "labels" else dtype
@@ -140,26 +141,26 @@ def check_arguments(
             sizes.setdefault("shape", array.shape)
             if array.shape != sizes["shape"]:
                 raise ValueError(
-                    f"{operation}: {argument} should have the shape of {next(iter(shapes))}, "
+                    f"{operation}: {argument}: expected the shape of {next(iter(shapes))}, "
                     f"{sizes['shape']}, got {array.shape}"
                 )
             continue
         if array.ndim != len(letters) or 0 in array.shape:
             raise ValueError(
-                f"{operation}: {argument} should have {len(letters)} non-empty dimensions "
+                f"{operation}: {argument}: expected {len(letters)} non-empty dimensions "
                 f"({', '.join(letters)}), got shape {array.shape}"
             )
         for letter, size in zip(letters, array.shape, strict=True):
             known, owner = sizes.setdefault(letter, (size, argument))
             if size != known:
                 raise ValueError(
-                    f"{operation}: {argument} should have {letter}={known} as in {owner} "
+                    f"{operation}: {argument}: expected {letter}={known} as in {owner} "
                     f"({', '.join(letters)}), got shape {array.shape}"
                 )
     output = arrays[-1]
     if not output.flags.writeable:
         raise ValueError(
-            f"{operation}: {list(shapes)[-1]} should be writeable, got a read-only array"
+            f"{operation}: {list(shapes)[-1]}: expected a writeable array, got a read-only one"
         )
     if operation in STRIDES:
         check_windows(operation, sizes, STRIDES[operation] if stride is None else stride)
@@ -171,13 +172,13 @@ def check_array(argument: str, array, dtype) -> None:
     """Check that `array` is a C-contiguous NumPy array of the dtype."""
     if not isinstance(array, np.ndarray):
         raise TypeError(
-            f"{argument} should be a NumPy array of {np.dtype(dtype)}, got {type(array).__name__}"
+            f"{argument}: expected a NumPy array of {np.dtype(dtype)}, got {type(array).__name__}"
         )
     if array.dtype != dtype:
-        raise TypeError(f"{argument} should have dtype {np.dtype(dtype)}, got {array.dtype}")
+        raise TypeError(f"{argument}: expected dtype {np.dtype(dtype)}, got {array.dtype}")
     if not array.flags.c_contiguous:
         raise ValueError(
-            f"{argument} should be C-contiguous, got strides {array.strides}; "
+            f"{argument}: expected a C-contiguous array, got strides {array.strides}; "
             "try np.ascontiguousarray"
         )
 
@@ -189,21 +190,20 @@ def check_windows(operation: str, sizes: dict, stride: int) -> None:
     """
     if not isinstance(stride, int | np.integer) or stride < 1:
         raise ValueError(
-            f"{operation}: stride should be a whole number of at least 1, got {stride!r}"
+            f"{operation}: stride: expected a whole number of at least 1, got {stride!r}"
         )
     letter, kernel = ("K", sizes["K"][0]) if "K" in sizes else ("stride", stride)
     for inner, outer in (("H", "P"), ("W", "Q")):
         (size, source), (count, target) = sizes[inner], sizes[outer]
         if size < kernel:
             raise ValueError(
-                f"{operation}: {source} should have {inner} of at least {letter}={kernel}, "
-                f"got {size}"
+                f"{operation}: {source}: expected {inner} of at least {letter}={kernel}, got {size}"
             )
         if count != (size - kernel) // stride + 1:
             formula = f"({inner}-K)//stride+1" if letter == "K" else f"{inner}//stride"
             of = f"{inner}={size}, " + (f"K={kernel}, " if letter == "K" else "")
             raise ValueError(
-                f"{operation}: {target} should have {outer}={formula}="
+                f"{operation}: {target}: expected {outer}={formula}="
                 f"{(size - kernel) // stride + 1} for {of}stride={stride}, got {count}"
             )
 
@@ -213,5 +213,5 @@ def check_labels(labels: np.ndarray, classes: int) -> None:
     if labels.view(np.uint64).max() >= classes:  # as unsigned numbers, negative ones are huge
         first = int(((labels < 0) | (labels >= classes)).argmax())
         raise ValueError(
-            f"labels should lie in 0..{classes - 1}, got {labels[first]} at position {first}"
+            f"labels: expected 0..{classes - 1}, got {labels[first]} at position {first}"
         )

@@ -94,4 +94,6 @@ class Replica:
         """Check that `order` numbers images of the replica."""
         check_array("order", order, np.int64)
         if len(order) and not (0 <= order.min() and order.max() < len(self.images)):
-            raise ValueError(f"order should number images 0..{len(self.images) - 1}, got {order}")
+            raise ValueError(
+                f"order: expected numbers of images 0..{len(self.images) - 1}, got {order}"
+            )

@@ -31,21 +31,27 @@ def test_the_stride_may_be_given_by_position_or_by_name_and_arrays_by_position_o
     x, w, b, z = arguments()
     LOOPS.conv_forward(x, w, b, z, 2)
     assert (z == 28).all()
-    with pytest.raises(ValueError, match="z should have P="):
+    with pytest.raises(ValueError, match="z: expected P="):
         LOOPS.conv_forward(x, w, b, z, 3)
-    with pytest.raises(TypeError, match=r"conv_forward takes its arrays \(x, w.* got z by name"):
+    with pytest.raises(
+        TypeError, match=r"conv_forward: expected its arrays \(x, w.* got z by name"
+    ):
         LOOPS.conv_forward(x, w, b, z=z)
-    with pytest.raises(TypeError, match=r"sigmoid takes 2 arrays \(z, y\), got 3"):
+    with pytest.raises(TypeError, match=r"sigmoid: expected 2 arrays \(z, y\), got 3"):
         LOOPS.sigmoid(x, x, 2)
 
 
 WRONG = {
-    "a list": (lambda a: a.tolist(), TypeError, "should be a NumPy array of"),
-    "another dtype": (lambda a: a.astype(complex), TypeError, "should have dtype"),
-    "every second": (lambda a: a.repeat(2, -1)[..., ::2], ValueError, "should be C-contiguous"),
-    "one dimension more": (lambda a: a[None], ValueError, "should have"),
-    "empty": (lambda a: a[:0], ValueError, "should have"),
-    "one short": (lambda a: np.delete(a, 0, min(1, a.ndim - 1)), ValueError, "should have"),
+    "a list": (lambda a: a.tolist(), TypeError, "expected a NumPy array of"),
+    "another dtype": (lambda a: a.astype(complex), TypeError, "expected dtype"),
+    "every second": (
+        lambda a: a.repeat(2, -1)[..., ::2],
+        ValueError,
+        "expected a C-contiguous array",
+    ),
+    "one dimension more": (lambda a: a[None], ValueError, "expected"),
+    "empty": (lambda a: a[:0], ValueError, "expected"),
+    "one short": (lambda a: np.delete(a, 0, min(1, a.ndim - 1)), ValueError, "expected"),
 }
 
 
@@ -68,32 +74,32 @@ def test_every_argument_of_every_operation_is_checked_before_anything_is_written
 
 
 def test_the_reference_wants_float64():
-    with pytest.raises(TypeError, match="x should have dtype float64, got float32"):
+    with pytest.raises(TypeError, match="x: expected dtype float64, got float32"):
         KERNELS["reference"].conv_forward(*arguments(), stride=2)
 
 
 @pytest.mark.parametrize(
     "changed, error, message",
     [
-        ({"x": np.ones((2, 3, 7, 9))}, TypeError, "x should have dtype float32, got float64"),
-        ({"x": [1.0]}, TypeError, "x should be a NumPy array of float32, got list"),
+        ({"x": np.ones((2, 3, 7, 9))}, TypeError, "x: expected dtype float32, got float64"),
+        ({"x": [1.0]}, TypeError, "x: expected a NumPy array of float32, got list"),
         (
             {"x": np.ones((2, 3, 63), np.float32)},
             ValueError,
-            r"x should have 4 .* got shape \(2, 3",
+            r"x: expected 4 .* got shape \(2, 3",
         ),
-        ({"x": np.ones((0, 3, 7, 9), np.float32)}, ValueError, "x should have 4 non-empty"),
+        ({"x": np.ones((0, 3, 7, 9), np.float32)}, ValueError, "x: expected 4 non-empty"),
         (
             {"x": np.ones((2, 3, 7, 18), np.float32)[..., ::2]},
             ValueError,
-            "x should be C-contiguous, got strides",
+            "x: expected a C-contiguous array, got strides",
         ),
-        ({"w": np.ones((4, 2, 3, 3), np.float32)}, ValueError, "w should have C=3 as in x"),
-        ({"w": np.ones((4, 3, 3, 2), np.float32)}, ValueError, "w should have K=3 as in w"),
-        ({"w": np.ones((4, 3, 8, 8), np.float32)}, ValueError, "x should have H of at least K=8"),
-        ({"b": np.ones(5, np.float32)}, ValueError, "b should have F=4 as in w"),
-        ({"z": np.empty((2, 4, 3, 3), np.float32)}, ValueError, r"z should have Q=.*=4 .* got 3"),
-        ({"z": np.empty((2, 4, 4, 4), np.float32)}, ValueError, r"z should have P=.*=3 .* got 4"),
+        ({"w": np.ones((4, 2, 3, 3), np.float32)}, ValueError, "w: expected C=3 as in x"),
+        ({"w": np.ones((4, 3, 3, 2), np.float32)}, ValueError, "w: expected K=3 as in w"),
+        ({"w": np.ones((4, 3, 8, 8), np.float32)}, ValueError, "x: expected H of at least K=8"),
+        ({"b": np.ones(5, np.float32)}, ValueError, "b: expected F=4 as in w"),
+        ({"z": np.empty((2, 4, 3, 3), np.float32)}, ValueError, r"z: expected Q=.*=4 .* got 3"),
+        ({"z": np.empty((2, 4, 4, 4), np.float32)}, ValueError, r"z: expected P=.*=3 .* got 4"),
     ],
 )
 def test_a_wrong_array_is_named_with_what_was_expected_and_what_came(changed, error, message):
@@ -104,10 +110,10 @@ def test_a_wrong_array_is_named_with_what_was_expected_and_what_came(changed, er
 @pytest.mark.parametrize(
     "shape, stride, message",
     [
-        ((2, 3, 2, 3), 3, r"z should have P=H//stride=3 for H=9, stride=3, got 2"),
-        ((2, 3, 3, 4), 3, r"z should have Q=W//stride=3 for W=11, stride=3, got 4"),
-        ((2, 3, 1, 1), 10, r"x should have H of at least stride=10, got 9"),
-        ((2, 3, 9, 11), None, r"z should have P=H//stride=2 for H=9, stride=4, got 9"),
+        ((2, 3, 2, 3), 3, r"z: expected P=H//stride=3 for H=9, stride=3, got 2"),
+        ((2, 3, 3, 4), 3, r"z: expected Q=W//stride=3 for W=11, stride=3, got 4"),
+        ((2, 3, 1, 1), 10, r"x: expected H of at least stride=10, got 9"),
+        ((2, 3, 9, 11), None, r"z: expected P=H//stride=2 for H=9, stride=4, got 9"),
     ],
 )
 def test_windows_as_large_as_the_stride_are_counted_without_a_kernel(shape, stride, message):
@@ -124,32 +130,32 @@ def test_windows_as_large_as_the_stride_are_counted_without_a_kernel(shape, stri
 def test_an_output_that_cannot_be_written_is_named():
     z = np.empty((2, 4, 3, 4), np.float32)
     z.flags.writeable = False
-    with pytest.raises(ValueError, match="z should be writeable"):
+    with pytest.raises(ValueError, match="z: expected a writeable array"):
         LOOPS.conv_forward(*arguments(z=z), stride=2)
 
 
 @pytest.mark.parametrize("stride", [0, -1, 1.5, "2"])
 def test_an_impossible_stride_is_named(stride):
-    with pytest.raises(ValueError, match=f"stride should be a whole number .* got {stride!r}"):
+    with pytest.raises(ValueError, match=f"stride: expected a whole number .* got {stride!r}"):
         LOOPS.conv_forward(*arguments(), stride=stride)
 
 
 def test_a_stride_where_there_is_none_and_missing_arrays():
     y = np.ones((2, 3), np.float32)
-    with pytest.raises(TypeError, match="sigmoid takes no stride"):
+    with pytest.raises(TypeError, match="sigmoid expected no stride"):
         LOOPS.sigmoid(y, y.copy(), stride=2)
-    with pytest.raises(TypeError, match=r"sigmoid takes 2 arrays \(z, y\), got 1"):
+    with pytest.raises(TypeError, match=r"sigmoid: expected 2 arrays \(z, y\), got 1"):
         LOOPS.sigmoid(y)
-    with pytest.raises(ValueError, match=r"y should have the shape of z, \(2, 3\), got \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"y: expected the shape of z, \(2, 3\), got \(3, 2\)"):
         LOOPS.sigmoid(y, y.reshape(3, 2))
 
 
 @pytest.mark.parametrize("label", [-1, 3])
 def test_a_label_out_of_range_is_named(label):
     y = np.full((2, 3), 0.5, np.float32)
-    with pytest.raises(ValueError, match=rf"labels should lie in 0..2, got {label} at position 1"):
+    with pytest.raises(ValueError, match=rf"labels: expected 0..2, got {label} at position 1"):
         LOOPS.cross_entropy(y, np.array([0, label]), y.copy())
-    with pytest.raises(TypeError, match="labels should have dtype int64, got int32"):
+    with pytest.raises(TypeError, match="labels: expected dtype int64, got int32"):
         LOOPS.cross_entropy(y, np.array([0, 1], np.int32), y.copy())
 
 

@@ -20,5 +20,5 @@ def test_a_prediction_is_the_most_likely_class_of_each_image():
     right = sum(int(a == b) for a, b in zip(likely, labels, strict=True)) / 100
     assert training.accuracy(KERNELS["loops"], params, images, labels) == pytest.approx(right)
     assert training.accuracy("loops", params, images, likely) == 1
-    with pytest.raises(ValueError, match=r"x should have shape .*N > 0"):
+    with pytest.raises(ValueError, match=r"x: expected shape .*N > 0"):
         training.predict("loops", params, images[:0])

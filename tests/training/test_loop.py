@@ -67,7 +67,7 @@ def test_a_network_of_ones_own_can_be_trained():
     net = report_network(filters=2, kernel=3, pool=6, classes=12)
     run = training.train(DIGITS, "loops", network=net)
     assert run.params.network is net and run.params.dense_w.shape == (12, 2 * 4 * 4)
-    with pytest.raises(ValueError, match=r"x should have shape .*20, 28"):
+    with pytest.raises(ValueError, match=r"x: expected shape .*20, 28"):
         training.train(DIGITS, "loops", network=report_network(height=20))
 
 
@@ -135,7 +135,7 @@ def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"kernels": "fast"}, "kernels should be one of reference, loops, vector.*got 'fast'"),
+        ({"kernels": "fast"}, "kernels: expected one of reference, loops, vector.*got 'fast'"),
         ({"epochs": 0}, "epochs: expected a whole number of at least 1, got 0"),
         ({"batch": 2.5}, "batch: expected a whole number of at least 1, got 2.5"),
         ({"batch": 331}, "batch: expected at most the 330 images, got 331"),
@@ -147,7 +147,7 @@ def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
         ({"batch": -1}, "batch: expected a whole number of at least 1, got -1"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ({"seed": 0.5}, "seed: expected a whole number of at least 0, got 0.5"),
-        ({"kernels": None}, "kernels should be one of reference, loops, vector.*got None"),
+        ({"kernels": None}, "kernels: expected one of reference, loops, vector.*got None"),
     ],
 )
 def test_an_impossible_plan_is_refused(wrong, message):

@@ -61,9 +61,11 @@ def test_steps_on_images_that_are_not_there_are_refused():
     before = one.params.flat.copy()
     for steps in (one.loop(), lambda order: list(one.batches(order))):
         for wrong in (np.array([0, 330]), np.array([-1, 5])):
-            with pytest.raises(ValueError, match=r"order should number images 0\.\.329, got"):
+            with pytest.raises(
+                ValueError, match=r"order: expected numbers of images 0\.\.329, got"
+            ):
                 steps(wrong)
-        with pytest.raises(TypeError, match="order should have dtype int64"):
+        with pytest.raises(TypeError, match="order: expected dtype int64"):
             steps(np.arange(4, dtype=np.int32))
     assert (one.params.flat == before).all()
 
@@ -73,8 +75,8 @@ def test_a_replica_of_what_does_not_go_together_is_refused():
     images, labels = DIGITS.train_images, DIGITS.train_labels
     for data, message in (
         ((images, labels[:5]), "labels: expected 330, one an image, got 5"),
-        ((images, labels + 1), "labels should lie in 0..9, got 10"),
-        ((images[:, :, :20], labels), r"x should have shape .* got \(1, 1, 20"),
+        ((images, labels + 1), "labels: expected 0..9, got 10"),
+        ((images[:, :, :20], labels), r"x: expected shape .* got \(1, 1, 20"),
     ):
         with pytest.raises(ValueError, match=message):
             Replica(strategy, net.parameters(), *data, 16, sgd)
