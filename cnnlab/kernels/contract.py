@@ -4,8 +4,9 @@ A strategy is a module, or a folder, with the functions named in CONTRACT. These
 to read and to paste, and unchecked. `Strategy` checks every argument before it calls one.
 
 A strategy may offer more: FUSES, the form of the networks whose steps it fuses, and for those
-`loss_and_gradients` and `sgd_steps`; `hardware()`, a line about what it runs on; `on_device(array)`,
-the array in the device's memory; `resident_steps(…)`, training steps whose data stay there.
+`loss_and_gradients` and `sgd_steps`; `hardware()`, a line about what it runs on;
+`on_device(array)`, the array in the device's memory; `resident_steps(…)`, training steps whose data
+stay there.
 """
 
 import contextlib
@@ -86,7 +87,7 @@ class Strategy:
         return images[chosen].astype(self.dtype, copy=False)
 
     def fused(self, name: str, network):
-        """The function `name`, if the strategy fuses the steps of networks of this form; or None."""
+        """The function `name`, if the strategy fuses the steps of this network; else None."""
         if getattr(self.module, "FUSES", None) != network.form:
             return None
         return getattr(self.module, name, None)

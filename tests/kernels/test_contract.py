@@ -142,7 +142,7 @@ def test_an_impossible_stride_is_named(stride):
 
 def test_a_stride_where_there_is_none_and_missing_arrays():
     y = np.ones((2, 3), np.float32)
-    with pytest.raises(TypeError, match="sigmoid expected no stride"):
+    with pytest.raises(TypeError, match="sigmoid: expected no stride"):
         LOOPS.sigmoid(y, y.copy(), stride=2)
     with pytest.raises(TypeError, match=r"sigmoid: expected 2 arrays \(z, y\), got 1"):
         LOOPS.sigmoid(y)
