@@ -21,7 +21,7 @@ extern "C" __global__ void relu(const float* z, float* y, int size)
 extern "C" __global__ void relu_backward(const float* y, const float* dy, float* dz, int size)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < size) dz[i] = y[i] > 0 ? dy[i] : 0;
+    if (i < size) dz[i] = y[i] <= 0 ? 0 : dy[i];
 }
 
 // Binary cross-entropy of the sigmoids y (N,O) and the labels (N): the losses (N) of the images, and
@@ -35,7 +35,8 @@ extern "C" __global__ void cross_entropy(const float* y, const int* labels, floa
     for (int o = 0; o < O; o++) {
         float right = o == labels[n], p = y[n * O + o];
         dz[n * O + o] = p - right;
-        loss -= logf(fmaxf(right ? p : 1.0f - p, 1e-30f));
+        float likely = right ? p : 1.0f - p;
+        loss -= logf(likely < 1e-30f ? 1e-30f : likely);  // fmaxf would make 1e-30 of NaN
     }
     losses[n] = loss;
 }

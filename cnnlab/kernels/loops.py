@@ -222,10 +222,10 @@ def relu(z, y):
 
 @numba.njit
 def relu_backward(y, dy, dz):
-    """dz = dy where y > 0, else 0, elementwise, for arrays of any shape."""
+    """dz = 0 where y <= 0, else dy, elementwise, for arrays of any shape."""
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     for m in range(y.size):
-        dz[m] = dy[m] if y[m] > 0 else np.float32(0)
+        dz[m] = np.float32(0) if y[m] <= 0 else dy[m]
 
 
 @numba.njit

@@ -118,8 +118,8 @@ def relu(z, y):
 
 
 def relu_backward(y, dy, dz):
-    """dz = dy where y > 0, else 0."""
-    dz[:] = np.where(y > 0, dy, 0)
+    """dz = 0 where y <= 0, else dy: a gradient passes where y is NaN."""
+    dz[:] = np.where(y <= 0, 0, dy)
 
 
 def cross_entropy(y, labels, dz):

@@ -9,6 +9,7 @@ from hypothesis import strategies as draw
 
 from cnnlab import check
 from cnnlab.check import inputs
+from cnnlab.check.operation import run_reference, stride_of
 from cnnlab.kernels import CONTRACT, KERNELS, reference
 
 FAST = [name for name in KERNELS if name != "reference"]
@@ -145,16 +146,34 @@ def test_a_window_with_a_nan_has_no_maximum_and_its_first_nan_gets_the_gradient(
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_relu_of_nan_is_nan_and_lets_no_gradient_through(name):
-    dtype = KERNELS[name].dtype
-    z = np.tile(np.array([np.nan, -np.inf, -1e-37, -0.0, 0, 1e-37, 2, np.inf], dtype), 5)
+def test_relu_of_nan_is_nan_and_its_gradient_passes(name):
+    dtype, nan = KERNELS[name].dtype, np.nan
+    z = np.tile(np.array([nan, -np.inf, -1e-37, -0.0, 0, 1e-37, 2, np.inf], dtype), 5)
     y, dz = np.empty_like(z), np.empty_like(z)
     KERNELS[name].relu(z, y)
     np.testing.assert_array_equal(y, np.where(z <= 0, 0, z))
     KERNELS[name].relu_backward(y, np.full_like(z, np.nan), dz)
-    np.testing.assert_array_equal(dz, np.tile([0, 0, 0, 0, 0, np.nan, np.nan, np.nan], 5))
+    np.testing.assert_array_equal(dz, np.tile([nan, 0, 0, 0, 0, nan, nan, nan], 5))
     KERNELS[name].relu_backward(y, np.full_like(z, 3), dz)
-    np.testing.assert_array_equal(dz, np.tile([0, 0, 0, 0, 0, 3, 3, 3], 5))
+    np.testing.assert_array_equal(dz, np.tile([3, 0, 0, 0, 0, 3, 3, 3], 5))
+
+
+@pytest.mark.parametrize("operation", CONTRACT)
+@pytest.mark.parametrize("name", FAST)
+def test_where_the_references_result_is_nan_so_is_that_of_every_strategy(name, operation):
+    case = inputs.CASES[2].of(operation)
+    options = stride_of(operation, case)
+    choosing = operation in ("max_pool_backward", "relu_backward")
+    for given in set(CONTRACT[operation]) - {"labels", list(CONTRACT[operation])[-1]}:
+        arrays = inputs.draw(operation, case)
+        arrays[given].reshape(-1)[arrays[given].size // 2] = np.nan
+        with np.errstate(invalid="ignore"):
+            expected, loss = run_reference(operation, arrays, options)
+        found = KERNELS[name].kernel(operation)(*arrays.values(), **options)
+        *_, output = arrays.values()
+        assert np.isnan(expected).any() or choosing
+        assert np.isnan(output[np.isnan(expected)]).all(), given
+        assert loss is None or (np.isnan(loss) and np.isnan(found))
 
 
 def test_the_references_relu_has_the_right_slopes():
