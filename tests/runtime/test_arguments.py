@@ -23,6 +23,10 @@ def test_other_values_are_no_whole_numbers(value):
     assert message == f"n: expected a whole number of at least 2, got {value!r}"
 
 
+def test_true_is_no_number():
+    assert refused(at_least, "n", True, 0) == ("n: expected a whole number of at least 0, got True")
+
+
 @pytest.mark.parametrize("value", [1, 0.1, np.float32(2), 1e300])
 def test_positive_numbers_pass(value):
     positive("rate", value)
