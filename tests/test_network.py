@@ -1,106 +1,100 @@
+"""The network as data: what follows from its layers, and what is refused. Nothing is computed."""
+
+import json
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as draw
 
-from cnnlab.kernels import KERNELS, threads
-from cnnlab.kernels.composition import forward, loss_and_gradients
-from cnnlab.network import Network, report_network
-from cnnlab.runtime import thread_pool
+from cnnlab.network import (
+    LENET5,
+    REPORT_FORM,
+    AveragePool,
+    Conv,
+    Dense,
+    MaxPool,
+    Network,
+    Parameters,
+    Pool,
+    ReLU,
+    Sigmoid,
+    report_network,
+)
 
-REFERENCE = KERNELS["reference"]
-FAST = [name for name in KERNELS if name != "reference"]
-NETWORKS = [
-    Network(),
-    report_network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5),
-    report_network(1, 12, 15, filters=1, kernel=7, pool=3, classes=1),
-    report_network(3, 10, 9, filters=5, kernel=4, pool=1, classes=2),
-]
-
-
-def batch(network, n, dtype=np.float32, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.random((n, *network.image_shape)).astype(np.float32)
-    return x.astype(dtype), rng.integers(0, network.classes, n)
-
-
-def agrees(strategy, network, n):
-    """Compare a strategy's loss and gradients with the reference's, for parameters with biases."""
-    params, exact = network.parameters(1), network.parameters(1, np.float64)
-    params.flat += np.random.default_rng(2).normal(size=params.flat.size).astype(np.float32) / 10
-    exact.flat[:] = params.flat
-    grads, expected = network.zeros(), network.zeros(np.float64)
-    grads.flat[:] = np.nan
-    x, labels = batch(network, n, seed=n)
-    kept = x.copy(), labels.copy(), params.flat.copy()
-    loss = loss_and_gradients(strategy, params, x, labels, grads)
-    for now, before in zip((x, labels, params.flat), kept, strict=True):
-        assert (now == before).all()
-    wanted = loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
-    assert loss == pytest.approx(wanted, rel=1e-5)
-    for name, got, right in zip(network.parameter_shapes, grads, expected, strict=True):
-        tolerance = 1e-5 * np.sqrt(n) * max(abs(right).max(), 1)
-        np.testing.assert_allclose(got, right, rtol=0, atol=tolerance, err_msg=name)
+END = Dense(4), Sigmoid()
+MIXED = Network(
+    (MaxPool(2), Conv(3, 2), ReLU(), AveragePool(2), Conv(5, 3), Pool(2), Sigmoid(), *END),
+    (2, 19, 23),
+)
 
 
-def test_the_networks_shapes_are_those_of_the_report():
+def test_the_default_is_the_network_of_the_report():
     net = Network()
-    assert (net.conv_shape, net.pool_shape, net.features) == ((6, 24, 24), (6, 6, 6), 216)
+    assert net == report_network() and net.form == REPORT_FORM
+    shapes = {place.name: place.shape for place in net.places if not place.layer.elementwise}
+    assert shapes == {"conv": (6, 24, 24), "pool": (6, 6, 6), "dense": (10,)}
+    assert net["dense"].input_shape == (6, 6, 6) and net.classes == 10
     assert sum(net.multiply_adds.values()) == 189_648
     assert net.parameters().flat.size == 6 * 25 + 6 + 6 * 16 + 6 + 2160 + 10
 
 
-@pytest.mark.parametrize("network", NETWORKS[1:], ids=str)
-def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
-    x, labels = batch(network, 3, np.float64)
-    params, grads = network.parameters(1, np.float64), network.zeros(np.float64)
-    params.flat += np.random.default_rng(2).normal(size=params.flat.size) / 10
-    grads.flat[:] = np.nan
-    loss_and_gradients(REFERENCE, params, x, labels, grads)
-    unused, h = network.zeros(np.float64), 1e-5
-    for name, array, gradient in zip(network.parameter_shapes, params, grads, strict=True):
-        chosen = list(np.ndindex(array.shape))[:: 1 + array.size // 60]
-        slopes = []
-        for i in chosen:
-            kept, losses = array[i], []
-            for array[i] in (kept + h, kept - h):
-                losses.append(loss_and_gradients(REFERENCE, params, x, labels, unused))
-            array[i] = kept
-            slopes.append((losses[0] - losses[1]) / (2 * h))
-        found = np.array([gradient[i] for i in chosen])
-        assert abs(found - slopes).max() <= 1e-6 * abs(gradient).max(), name
+def test_lenet5_has_two_convolutions_the_second_over_six_channels():
+    shapes = [place.shape for place in LENET5.places if not place.layer.elementwise]
+    maps = [(6, 24, 24), (6, 12, 12), (16, 8, 8), (16, 4, 4)]
+    assert shapes == [*maps, (120,), (84,), (10,)]
+    assert LENET5.parameter_shapes["conv2_w"] == (16, 6, 5, 5)
+    assert LENET5.parameters().flat.size == 156 + 2416 + 30_840 + 10_164 + 850
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=str)
-@pytest.mark.parametrize("name", FAST)
-def test_every_strategy_has_the_references_loss_and_gradients(name, network):
-    for n in (1, 2, 7, 8, 9, 16, 17, 33, 71, 1):  # the last forgets what those before it left
-        agrees(KERNELS[name], network, n)
+def test_layers_are_numbered_where_several_have_one_operation():
+    names = "max_pool conv1 conv1_relu pool1 conv2 pool2 pool2_sigmoid dense dense_sigmoid"
+    assert [place.name for place in MIXED.places] == names.split()
+    assert MIXED["conv2"].layer == Conv(5, 3) and MIXED["pool1"].layer == AveragePool(2)
+    with pytest.raises(KeyError, match=r"layer: expected one of max_pool, conv1, .* got 'conv'"):
+        MIXED["conv"]
 
 
-@pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
-def test_each_thread_works_on_its_own_part_of_the_batch_in_buffers_of_its_own():
-    params, (x, labels) = NETWORKS[1].parameters(), batch(NETWORKS[1], 32)
-    with thread_pool.threads(2):
-        own, _ = threads.places(params, x)
-        own.image[:] = np.nan
-        loss_and_gradients(KERNELS["threads"], params, x, labels, NETWORKS[1].zeros())
-    for t in range(2):
-        np.testing.assert_array_equal(
-            np.moveaxis(own.image[t * threads.APART], -1, 0), x[16 * t : 16 * (t + 1)]
-        )
+def test_what_one_layer_gives_the_next_one_takes():
+    shapes = [place.shape for place in MIXED.places]
+    for place, before in zip(MIXED.places, [MIXED.image_shape, *shapes], strict=False):
+        assert place.input_shape == before
+    maps = [(2, 9, 11), (3, 8, 10), (3, 8, 10), (3, 4, 5), (5, 2, 3), (5, 1, 1), (5, 1, 1)]
+    assert shapes == [*maps, (4,), (4,)]
 
 
-@pytest.mark.parametrize("name", FAST)
-@settings(max_examples=15, deadline=None)
-@given(draw.data())
-def test_every_strategy_has_them_for_any_network_and_batch(name, data):
-    small = {size: draw.integers(1, 5) for size in ("channels", "filters", "kernel", "pool")}
-    sizes = data.draw(draw.fixed_dictionaries(small | {"classes": draw.integers(1, 12)}))
-    smallest = sizes["kernel"] + sizes["pool"] - 1
-    more = data.draw(draw.tuples(draw.integers(0, 12), draw.integers(0, 12)))
-    network = report_network(**sizes, height=smallest + more[0], width=smallest + more[1])
-    agrees(KERNELS[name], network, data.draw(draw.integers(1, 40)))
+def test_only_layers_that_learn_have_parameters():
+    names = [name for layer in ("conv1", "conv2", "pool2", "dense") for name in (f"{layer}_w",)]
+    assert [name for name in MIXED.parameter_shapes if name.endswith("_w")] == names
+    assert MIXED.places[MIXED.first_learned].name == "conv1"
+    params = MIXED.parameters(dtype=np.float64)
+    assert params.of(MIXED["conv2"])[0] is params.conv2_w
+    assert params.of(MIXED["conv1_relu"]) == params.of(MIXED["max_pool"]) == ()
+    w, b = params.of(MIXED["pool1"])
+    assert (w == 1 / 4).all() and w.shape == (3, 2, 2) and w.dtype == np.float64
+    assert (b == 0).all() and b.shape == (3,)
+
+
+def test_multiply_adds_are_those_of_the_loops_without_the_gradient_that_nobody_needs():
+    layers = {
+        "conv1": 3 * 8 * 10 * 2 * 2 * 2,  # results, channels, and a kernel of 2 × 2
+        "pool1": 3 * 4 * 5 * 2 * 2,
+        "conv2": 5 * 2 * 3 * 3 * 3 * 3,
+        "pool2": 5 * 1 * 1 * 2 * 2,
+        "dense": 4 * 5,
+    }
+    learned = {name: n for name, n in layers.items() if name != "pool1"}
+    above = {name: n for name, n in layers.items() if name != "conv1"}
+    assert MIXED.multiply_adds == (
+        {f"{name}_forward": n for name, n in layers.items()}
+        | {f"{name}_backward_weights": n for name, n in learned.items()}
+        | {f"{name}_backward_input": n for name, n in above.items()}
+    )
+
+
+def test_memory_counts_bytes():
+    found, n = MIXED.memory(7), MIXED.parameters().flat.nbytes
+    activations = sum(np.prod(place.shape) for place in MIXED.places)
+    assert found == {"parameters": n, "gradients": n, "activations": 7 * 4 * activations}
+    assert MIXED.memory(7, 8) == {name: 2 * size for name, size in found.items()}
 
 
 def test_parameters_are_views_of_one_buffer_and_depend_on_the_seed_alone():
@@ -116,82 +110,61 @@ def test_parameters_are_views_of_one_buffer_and_depend_on_the_seed_alone():
     other = params.copy()
     other.flat[:] = 0
     assert params.flat.any()
+    buffer = np.zeros_like(params.flat)
+    Parameters(net, flat=buffer).conv_w[:] = 1
+    assert buffer.sum() == 6 * 25
 
 
-def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
-    network = NETWORKS[1]
-    for name in FAST:
-        params, exact = network.parameters(1), network.parameters(1, np.float64)
-        for p in (params, exact):
-            p.flat *= 300
-        grads, expected = network.zeros(), network.zeros(np.float64)
-        for n in (3, 17):
-            x, labels = batch(network, n)
-            loss = loss_and_gradients(KERNELS[name], params, x, labels, grads)
-            loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
-            assert 10 < loss < 70 * network.classes * n
-            np.testing.assert_allclose(grads.dense_b, expected.dense_b, rtol=1e-3, atol=1e-3)
-            assert np.isfinite(grads.flat).all()
+@pytest.mark.parametrize("network", [Network(), LENET5, MIXED], ids=["report", "lenet5", "mixed"])
+def test_weights_begin_within_one_over_the_root_of_the_fan_in_and_biases_at_zero(network):
+    params = network.parameters(dtype=np.float64)
+    for name, array in zip(network.parameter_shapes, params, strict=True):
+        most = 1 / np.sqrt(np.prod(array.shape[1:])) if name.endswith("_w") else 0
+        assert 0.7 * most <= abs(array).max() <= most
 
 
-def test_forward_gives_the_activations_of_the_three_layers():
-    net = Network()
-    x, _ = batch(net, 5)
-    found = forward(KERNELS["loops"], net.parameters(), x)
-    assert [a.shape for a in found] == [(5, 6, 24, 24), (5, 216), (5, 10)]
-    exact = forward(REFERENCE, net.parameters(dtype=np.float64), x.astype(np.float64))
-    for got, expected in zip(found, exact, strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-5)
-
-
-NET = Network()
-X, LABELS = batch(NET, 4)
-READ_ONLY = NET.zeros()
-READ_ONLY.dense_w.flags.writeable = False
+@pytest.mark.parametrize("network", [Network(), LENET5, MIXED], ids=["report", "lenet5", "mixed"])
+def test_a_description_is_plain_data_from_which_the_network_comes_back(network):
+    text = json.dumps(network.description())
+    again = Network.from_description(json.loads(text))
+    assert again == network and hash(again) == hash(network)
+    assert again != Network((*network.layers[:-2], Dense(3), Sigmoid()), network.image_shape)
 
 
 @pytest.mark.parametrize(
-    "changed, error, message",
+    "sizes, message",
     [
-        ({"x": X.astype(np.float64)}, TypeError, "x: expected dtype float32, got float64"),
-        ({"x": X[:, :, :, ::-1]}, ValueError, "x: expected a C-contiguous array"),
-        ({"x": X[:, :, :27].copy()}, ValueError, r"x: expected shape .*28, 28.* got \(4, 1, 27"),
-        ({"x": X[:0]}, ValueError, "N > 0"),
-        ({"labels": LABELS[:3]}, ValueError, r"labels: expected shape \(4,\).* got \(3,\)"),
-        ({"labels": LABELS.astype(float)}, TypeError, "labels: expected dtype int64"),
-        ({"labels": LABELS + 10}, ValueError, r"labels: expected 0..9, got 1\d at position 0"),
-        ({"labels": -LABELS - 1}, ValueError, "labels: expected 0..9, got -"),
-        ({"params": NET.parameters(0, np.float64)}, TypeError, "params: expected dtype float32"),
-        ({"grads": NET.zeros(np.float64)}, ValueError, "grads: expected Parameters like params"),
-        (
-            {"grads": report_network(classes=9).zeros()},
-            ValueError,
-            "grads: expected Parameters like params",
-        ),
-        ({"grads": READ_ONLY}, ValueError, "grads: expected writeable .* got a read-only array"),
-        ({"grads": NET.zeros().arrays}, TypeError, "grads: expected Parameters, .* got tuple"),
-        ({"params": NET.zeros().arrays}, TypeError, "params: expected Parameters, .* got tuple"),
-        ({"x": X.tolist()}, TypeError, "x: expected a NumPy array of float32, got list"),
-        ({"x": X[:, 0]}, ValueError, r"x: expected shape .* got \(4, 28, 28\)"),
-        ({"labels": LABELS.tolist()}, TypeError, "labels: expected a NumPy array .* got list"),
+        ({"filters": 0}, "Conv.filters: expected a whole number of at least 1, got 0"),
+        ({"kernel": 2.5}, "Conv.kernel: expected a whole number of at least 1, got 2.5"),
+        ({"pool": True}, "Pool.size: expected a whole number of at least 1, got True"),
+        ({"classes": -1}, "Dense.outputs: expected a whole number of at least 1, got -1"),
+        ({"channels": 0}, "image_shape: channels: expected a whole number of at least 1, got 0"),
+        ({"height": 7}, r"maps of at least 4 × 4 for Pool.size=4., got .6, 3, 24."),
+        ({"width": 3}, r"maps of at least 5 × 5 for Conv.filters=6, kernel=5., got .1, 28, 3."),
     ],
 )
-@pytest.mark.parametrize("name", ["loops", "vector"])
-def test_a_wrong_argument_is_named(name, changed, error, message):
-    asked = {"params": NET.parameters(), "x": X, "labels": LABELS, "grads": NET.zeros()} | changed
-    with pytest.raises(error, match=message):
-        loss_and_gradients(KERNELS[name], *asked.values())
-    assert not any(array.any() for array in asked["grads"])
-
-
-def test_gradients_are_not_written_over_the_parameters():
-    params = NET.parameters()
-    with pytest.raises(ValueError, match=r"grads: expected .*, got params"):
-        loss_and_gradients(KERNELS["loops"], params, X, LABELS, params)
-    assert (params.flat == NET.parameters().flat).all()
-
-
-@pytest.mark.parametrize("sizes", [{"filters": 0}, {"kernel": 2.5}, {"height": 7}, {"width": 3}])
-def test_an_impossible_network_is_refused(sizes):
-    with pytest.raises(ValueError, match=f"{next(iter(sizes))} .*expected"):
+def test_an_impossible_size_is_named(sizes, message):
+    with pytest.raises(ValueError, match=message):
         report_network(**sizes)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (),
+        (Dense(3),),
+        (Dense(3), ReLU()),
+        (*END, Sigmoid()),
+        (Conv(3, 3), Sigmoid()),
+        (*END, Pool(1)),
+    ],
+)
+def test_the_last_layers_are_dense_and_sigmoid(layers):
+    with pytest.raises(ValueError, match=r"^layers: expected Dense and Sigmoid at the end, got "):
+        Network(layers)
+
+
+@pytest.mark.parametrize("layer", [Conv(1, 1), Pool(1), AveragePool(1), MaxPool(1)])
+def test_after_a_dense_layer_there_are_no_maps(layer):
+    with pytest.raises(ValueError, match=r"^layers: expected maps .* got \(4,\)"):
+        Network((*END, layer, *END))

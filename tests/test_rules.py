@@ -210,7 +210,6 @@ def test_nobody_asks_for_a_strategy_a_method_or_an_optimiser_by_name():
 ELSEWHERE = {
     # one contract, the same cases for every strategy
     "kernels/test_kernels.py": r"kernels\.(reference|loops|device|partitioned|vector.+|threads.+)",
-    "test_network.py": r"kernels\.composition",  # networks of many forms, trained by it
     "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|reductions|stationarity)",
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on

@@ -164,15 +164,15 @@ def test_where_the_references_result_is_nan_so_is_that_of_every_strategy(name, o
     case = inputs.CASES[2].of(operation)
     options = stride_of(operation, case)
     choosing = operation in ("max_pool_backward", "relu_backward")
-    for given in set(CONTRACT[operation]) - {"labels", list(CONTRACT[operation])[-1]}:
+    for argument in set(CONTRACT[operation]) - {"labels", list(CONTRACT[operation])[-1]}:
         arrays = inputs.draw(operation, case)
-        arrays[given].reshape(-1)[arrays[given].size // 2] = np.nan
+        arrays[argument].reshape(-1)[arrays[argument].size // 2] = np.nan
         with np.errstate(invalid="ignore"):
             expected, loss = run_reference(operation, arrays, options)
         found = KERNELS[name].kernel(operation)(*arrays.values(), **options)
         *_, output = arrays.values()
         assert np.isnan(expected).any() or choosing
-        assert np.isnan(output[np.isnan(expected)]).all(), given
+        assert np.isnan(output[np.isnan(expected)]).all(), argument
         assert loss is None or (np.isnan(loss) and np.isnan(found))
 
 

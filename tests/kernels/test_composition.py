@@ -1,0 +1,298 @@
+"""A step of any network by any strategy, against the reference; the reference against slopes."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as draw
+
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import composed, forward, loss_and_gradients
+from cnnlab.kernels.threads import steps
+from cnnlab.network import (
+    LENET5,
+    AveragePool,
+    Conv,
+    Dense,
+    MaxPool,
+    Network,
+    Pool,
+    ReLU,
+    Sigmoid,
+    report_network,
+)
+from cnnlab.runtime import thread_pool
+
+REFERENCE = KERNELS["reference"]
+FAST = [name for name in KERNELS if name != "reference"]
+REPORTS = {
+    "report": Network(),
+    "two channels": report_network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5),
+    "one class": report_network(1, 12, 15, filters=1, kernel=7, pool=3, classes=1),
+    "windows of one": report_network(3, 10, 9, filters=5, kernel=4, pool=1, classes=2),
+}
+OTHERS = {
+    "lenet5": LENET5,
+    "average": Network(
+        (
+            Conv(4, 3),
+            Sigmoid(),
+            AveragePool(2),
+            Conv(3, 2),
+            ReLU(),
+            MaxPool(3),
+            Dense(5),
+            Sigmoid(),
+        ),
+        (2, 17, 16),
+    ),
+    "three convolutions": Network(
+        (Conv(3, 3), ReLU(), Conv(2, 2), Conv(4, 1), Pool(3), ReLU(), Dense(3), Sigmoid()),
+        (3, 11, 13),
+    ),
+    "nothing to learn first": Network(
+        (MaxPool(2), ReLU(), AveragePool(2), Pool(2), Dense(6), ReLU(), Dense(2), Sigmoid()),
+        (2, 17, 18),
+    ),
+    "dense only": Network((Dense(7), Sigmoid(), Dense(4), ReLU(), Dense(3), Sigmoid()), (2, 4, 5)),
+}
+
+NETWORKS = REPORTS | OTHERS
+
+
+def batch(network, n, dtype=np.float32, seed=0):
+    """Images of float32 numbers, so that they are the same in every dtype; and labels."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, *network.image_shape)).astype(np.float32)
+    return x.astype(dtype), rng.integers(0, network.classes, n)
+
+
+def parameters(network, dtype=np.float32):
+    """Parameters with biases, the same numbers in every dtype."""
+    params = network.parameters(1)
+    params.flat += np.random.default_rng(2).normal(size=params.flat.size).astype(np.float32) / 10
+    same = network.zeros(dtype)
+    same.flat[:] = params.flat
+    return same
+
+
+def clear_cut(network, x):
+    """Whether rounding can change neither which element is the largest nor the side of zero."""
+    outputs = [x.astype(np.float64)]
+    outputs += forward(REFERENCE, parameters(network, np.float64), *outputs).values()
+    for place, z in zip(network.places, outputs, strict=False):
+        gap = abs(z)
+        if isinstance(place.layer, MaxPool) and (s := place.layer.size) > 1:
+            seen = np.lib.stride_tricks.sliding_window_view(z, (s, s), axis=(2, 3))[:, :, ::s, ::s]
+            gap = np.diff(np.partition(seen.reshape(-1, s * s), -2)[:, -2:])
+        elif not isinstance(place.layer, ReLU):
+            continue
+        if ((0 < gap) & (gap < 2e-6)).any():
+            return False
+    return True
+
+
+def clear_batch(network, n):
+    """A clear-cut batch, the first of some; None if none of them is."""
+    batches = (batch(network, n, seed=seed) for seed in range(n, n + 20))
+    return next((found for found in batches if clear_cut(network, found[0])), None)
+
+
+def agrees(strategy, network, n, step=loss_and_gradients):
+    """Compare a strategy's loss and gradients with the reference's; the inputs stay as they are."""
+    params, exact = parameters(network, strategy.dtype), parameters(network, np.float64)
+    grads, expected = network.zeros(strategy.dtype), network.zeros(np.float64)
+    grads.flat[:] = np.nan
+    x, labels = clear_batch(network, n)
+    kept = x.copy(), labels.copy(), params.flat.copy()
+    loss = step(strategy, params, x, labels, grads)
+    for now, before in zip((x, labels, params.flat), kept, strict=True):
+        assert (now == before).all()
+    wanted = loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
+    assert loss == pytest.approx(wanted, rel=1e-5)
+    for name, got, right in zip(network.parameter_shapes, grads, expected, strict=True):
+        tolerance = 1e-5 * np.sqrt(n) * max(abs(right).max(), 1)
+        np.testing.assert_allclose(got, right, rtol=0, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
+    x, labels = batch(network, 2, np.float64)
+    params, grads = parameters(network, np.float64), network.zeros(np.float64)
+    grads.flat[:] = np.nan
+    loss_and_gradients(REFERENCE, params, x, labels, grads)
+    unused, h = network.zeros(np.float64), 1e-6  # small: no maximum and no ReLU may change sides
+    n = 60 if network in REPORTS.values() else 20
+    for name, array, gradient in zip(network.parameter_shapes, params, grads, strict=True):
+        chosen = list(np.ndindex(array.shape))[:: 1 + array.size // n]
+        slopes = []
+        for i in chosen:
+            kept, losses = array[i], []
+            for array[i] in (kept + h, kept - h):
+                losses.append(loss_and_gradients(REFERENCE, params, x, labels, unused))
+            array[i] = kept
+            slopes.append((losses[0] - losses[1]) / (2 * h))
+        found = np.array([gradient[i] for i in chosen])
+        assert abs(found).max() > 1e-4, name
+        assert abs(found - slopes).max() <= 1e-5 * abs(gradient).max(), name
+
+
+@pytest.mark.parametrize("network", REPORTS.values(), ids=REPORTS)
+@pytest.mark.parametrize("name", FAST)
+def test_every_strategy_has_the_references_loss_and_gradients(name, network):
+    for n in (1, 2, 7, 8, 9, 16, 17, 33, 71, 1):  # the last forgets what those before it left
+        agrees(KERNELS[name], network, n)
+
+
+@pytest.mark.parametrize("network", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("name", FAST)
+def test_every_strategy_has_them_for_networks_of_other_forms(name, network):
+    for n in (3, 1, 17):
+        agrees(KERNELS[name], network, n)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_composed_step_is_that_of_the_fused_one(name):
+    for network in REPORTS.values():
+        agrees(KERNELS[name], network, 9, composed)
+
+
+@pytest.mark.parametrize("name", FAST)
+@settings(max_examples=15, deadline=None)
+@given(draw.data())
+def test_every_strategy_has_them_for_any_network_of_the_reports_form(name, data):
+    small = {size: draw.integers(1, 5) for size in ("channels", "filters", "kernel", "pool")}
+    sizes = data.draw(draw.fixed_dictionaries(small | {"classes": draw.integers(1, 12)}))
+    smallest = sizes["kernel"] + sizes["pool"] - 1
+    more = data.draw(draw.tuples(draw.integers(0, 12), draw.integers(0, 12)))
+    network = report_network(**sizes, height=smallest + more[0], width=smallest + more[1])
+    agrees(KERNELS[name], network, data.draw(draw.integers(1, 40)))
+
+
+@draw.composite
+def networks(pick):
+    """Any network: up to five layers on maps, then one or two that are fully connected."""
+    image = pick(draw.tuples(draw.integers(1, 3), draw.integers(4, 16), draw.integers(4, 16)))
+    activations, layers, shape = draw.sampled_from([Sigmoid(), ReLU()]), [], image
+    for _ in range(pick(draw.integers(0, 5))):
+        size = draw.integers(1, min(4, *shape[1:]))
+        pools = [draw.builds(kind, size) for kind in (Pool, AveragePool, MaxPool)]
+        convolution = draw.builds(Conv, draw.integers(1, 4), size)
+        layers.append(pick(draw.one_of(convolution, activations, *pools)))
+        shape = layers[-1].output_shape(shape)
+    if pick(draw.booleans()):
+        layers += [Dense(pick(draw.integers(1, 9))), pick(activations)]
+    return Network((*layers, Dense(pick(draw.integers(1, 6))), Sigmoid()), image)
+
+
+@pytest.mark.parametrize("name", FAST)
+@settings(max_examples=20, deadline=None)
+@given(networks(), draw.integers(1, 20))
+def test_every_strategy_has_them_for_any_network(name, network, n):
+    assume(clear_batch(network, n) is not None)
+    agrees(KERNELS[name], network, n)
+
+
+def test_a_step_is_fused_for_networks_of_the_reports_form_only():
+    fusing = {name for name, s in KERNELS.items() if s.fused("loss_and_gradients", Network())}
+    assert fusing == {"vector", "threads"}
+    for network in OTHERS.values():
+        assert not any(s.fused("loss_and_gradients", network) for s in KERNELS.values())
+
+
+@pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
+def test_each_thread_works_on_its_own_part_of_the_batch_in_buffers_of_its_own():
+    network = REPORTS["two channels"]
+    params, (x, labels) = network.parameters(), batch(network, 32)
+    with thread_pool.threads(2):
+        own, _ = steps.places(params, x)
+        own.image[:] = np.nan
+        loss_and_gradients(KERNELS["threads"], params, x, labels, network.zeros())
+    for t, part in enumerate(np.split(x, 2)):
+        assert (np.moveaxis(own.image[t * steps.APART], -1, 0) == part).all()
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_forward_gives_the_output_of_every_layer_by_its_name(network):
+    x, _ = batch(network, 5)
+    found = forward(KERNELS["loops"], parameters(network), x)
+    shapes = {place.name: (5, *place.shape) for place in network.places}
+    assert {name: y.shape for name, y in found.items()} == shapes
+    exact = forward(REFERENCE, parameters(network, np.float64), x.astype(np.float64))
+    for name, y in found.items():
+        np.testing.assert_allclose(y, exact[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("network", ["lenet5", "average"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_pixel_that_is_nan_makes_the_loss_and_every_gradient_nan(name, network):
+    strategy, network = KERNELS[name], OTHERS[network]
+    params, grads = parameters(network, strategy.dtype), network.zeros(strategy.dtype)
+    x, labels = batch(network, 3, strategy.dtype)
+    x[1, 0, 5, 6] = np.nan
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(loss_and_gradients(strategy, params, x, labels, grads))
+    for gradient, array in zip(network.parameter_shapes, grads, strict=True):
+        assert np.isnan(array).any(), gradient
+
+
+def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
+    both = REPORTS["two channels"], OTHERS["average"]
+    for name, network in [(name, network) for name in FAST for network in both]:
+        params, exact = network.parameters(1), network.parameters(1, np.float64)
+        for p in (params, exact):
+            p.flat *= 300
+        grads, expected = network.zeros(), network.zeros(np.float64)
+        for n in (3, 17):
+            x, labels = batch(network, n)
+            loss = loss_and_gradients(KERNELS[name], params, x, labels, grads)
+            loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
+            assert 10 < loss < 70 * network.classes * n
+            np.testing.assert_allclose(grads.dense_b, expected.dense_b, rtol=1e-3, atol=1e-3)
+            assert np.isfinite(grads.flat).all()
+
+
+NET = Network()
+X, LABELS = batch(NET, 4)
+READ_ONLY = NET.zeros()
+READ_ONLY.dense_w.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    "changed, error, message",
+    [
+        ({"x": X.astype(np.float64)}, TypeError, "x: expected dtype float32, got float64"),
+        ({"x": X[:, :, :, ::-1]}, ValueError, "x: expected a C-contiguous array"),
+        ({"x": X[:, :, :27].copy()}, ValueError, r"x: expected shape .*28, 28.* got \(4, 1, 27"),
+        ({"x": X[:0]}, ValueError, "N > 0"),
+        ({"labels": LABELS[:3]}, ValueError, r"labels: expected shape \(4,\).* got \(3,\)"),
+        ({"labels": LABELS.astype(float)}, TypeError, "labels: expected dtype int64"),
+        ({"labels": LABELS + 10}, ValueError, r"labels: expected 0..9, got 1\d at position 0"),
+        ({"labels": -LABELS - 1}, ValueError, "labels: expected 0..9, got -"),
+        ({"params": NET.parameters(0, np.float64)}, TypeError, "params: expected dtype float32"),
+        ({"grads": NET.zeros(np.float64)}, ValueError, "grads: expected Parameters like params"),
+        (
+            {"grads": report_network(classes=9).zeros()},
+            ValueError,
+            "grads: expected Parameters like params",
+        ),
+        ({"grads": READ_ONLY}, ValueError, "grads: expected writeable .* got a read-only array"),
+        ({"grads": NET.zeros().arrays}, TypeError, "grads: expected Parameters, .* got tuple"),
+        ({"params": NET.zeros().arrays}, TypeError, "params: expected Parameters, .* got tuple"),
+        ({"x": X.tolist()}, TypeError, "x: expected a NumPy array of float32, got list"),
+        ({"x": X[:, 0]}, ValueError, r"x: expected shape .* got \(4, 28, 28\)"),
+        ({"labels": LABELS.tolist()}, TypeError, "labels: expected a NumPy array .* got list"),
+    ],
+)
+@pytest.mark.parametrize("name", ["loops", "vector"])
+def test_a_wrong_argument_is_named(name, changed, error, message):
+    asked = {"params": NET.parameters(), "x": X, "labels": LABELS, "grads": NET.zeros()} | changed
+    with pytest.raises(error, match=message):
+        loss_and_gradients(KERNELS[name], *asked.values())
+    assert not any(array.any() for array in asked["grads"])
+
+
+def test_gradients_are_not_written_over_the_parameters():
+    params = NET.parameters()
+    with pytest.raises(ValueError, match=r"grads: expected .*, got params"):
+        loss_and_gradients(KERNELS["loops"], params, X, LABELS, params)
+    assert (params.flat == NET.parameters().flat).all()
