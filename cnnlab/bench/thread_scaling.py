@@ -13,7 +13,7 @@ from cnnlab.bench.contestants import Contestant
 from cnnlab.bench.steps import EPOCH, step_times
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.compiled import allreduce_memory
-from cnnlab.kernels.threads import steps as threads
+from cnnlab.kernels.threads.steps import crew_of
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Replica
 
@@ -71,11 +71,11 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
 
 def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float]]:
     """What every thread of `threads` does or waits for, as calls; and how many a step has."""
-    _, at = threads.places(one.replica.params.arrays, one.replica.images)
-    team, empty = (at.parts, at.totals[0, : at.size], at.counts), np.zeros(1024)
+    crew, _ = crew_of(one.replica.params.arrays, one.replica.images)
+    total, empty = crew.totals[0, : one.replica.params.flat.size], np.zeros(1024)
     return {
-        "adding up gradients": (lambda: allreduce_memory.add_up(*team[:2]), 1),
-        "two barriers": (lambda: barriers(*team, 1000), 2 / 1000),
+        "adding up gradients": (lambda: allreduce_memory.add_up(crew.parts, total), 1),
+        "two barriers": (lambda: barriers(crew.parts, total, crew.counts, 1000), 2 / 1000),
         "starting the threads": (lambda: start_threads(empty), 1 / one.n_steps),
     }
 
@@ -108,11 +108,11 @@ def start_threads(places):
 
 @numba.njit(parallel=True)
 def barriers(parts, total, counts, n):
-    """So many barriers, for as many threads as `parts` has rows; for the arguments see `teams`."""
+    """n barriers, for as many threads as `parts` has rows; for the arguments see `Team`."""
     counts[:] = 0
-    for t in numba.prange(len(parts)):
-        team = allreduce_memory.Team(np.int64(t), len(parts), parts, total, counts)
-        if allreduce_memory.all_here(team):
+    for _ in numba.prange(len(parts)):
+        team = allreduce_memory.Team(len(parts), parts, total, counts)
+        if allreduce_memory.all_running(team):
             for _ in range(n):
                 allreduce_memory.barrier(team)
 

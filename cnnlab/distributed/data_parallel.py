@@ -6,6 +6,7 @@ import numpy as np
 
 from cnnlab.distributed.shared_window import one_machine, team
 from cnnlab.kernels.compiled import allreduce_mpi
+from cnnlab.kernels.compiled.workers import Workers
 from cnnlab.network import Parameters
 from cnnlab.ranks.schedules import block
 from cnnlab.training.method import Method
@@ -52,18 +53,20 @@ class DataParallel(Method):
         if self.window and not replica.strategy.parallel and self.one_machine:
             return self.in_memory(replica)
         if allreduce_mpi.reachable():
-            return replica.loop(self.messages(replica.grads.flat.size))
+            messages = allreduce_mpi.messages(self.comm)
+            return replica.loop(Workers(self.rank, self.size, messages=messages))
         return None
 
     def in_memory(self, replica: Replica) -> Loop:
         """The loop with gradients added up in memory that all ranks share."""
-        workers, size = team(self.comm, replica.grads.flat.size), replica.grads.flat.size
-        own = Parameters(replica.params.network, flat=workers.parts[self.rank, :size])
-        steps = replica.loop(workers, own)
+        size = replica.grads.flat.size
+        shared = team(self.comm, size)
+        own = Parameters(replica.params.network, flat=shared.parts[self.rank, :size])
+        steps = replica.loop(Workers(self.rank, self.size, team=shared), own)
 
         def run(order: np.ndarray) -> float:
             loss = steps(order)
-            replica.grads.flat[:] = workers.total
+            replica.grads.flat[:] = shared.total
             return loss
 
         return run
@@ -72,11 +75,6 @@ class DataParallel(Method):
     def one_machine(self) -> bool:
         """Whether the ranks could share memory."""
         return one_machine(self.comm)
-
-    @functools.lru_cache(maxsize=1)  # noqa: B019  a method lives as long as its training
-    def messages(self, n: int) -> allreduce_mpi.Ranks:
-        """What compiled code needs to add up n gradients by message."""
-        return allreduce_mpi.between(self.comm, 1, n)
 
 
 class Overlapping(DataParallel):

@@ -1,13 +1,14 @@
-"""Memory that the ranks of one machine share: a window, in MPI's terms (MPI 3.1, chapter 11).
+"""Memory that the ranks of one machine share: a window (MPI 3.1, chapter 11).
 
-Through it ranks are a team, as threads are. Between machines there are messages only.
+Through it ranks are a team, as threads are. Between machines there are only messages.
 """
 
 import functools
 
 import numpy as np
 
-from cnnlab.kernels.compiled import allreduce_memory
+from cnnlab.kernels.compiled.allreduce_memory import LINE, N_COUNTS, Team
+from cnnlab.kernels.compiled.allreduce_memory import row as row_length
 
 
 def one_machine(comm) -> bool:
@@ -21,10 +22,10 @@ def one_machine(comm) -> bool:
         node.Free()
 
 
-def team(comm, n: int) -> allreduce_memory.Team:
+def team(comm, n: int) -> Team:
     """The team of a communicator's ranks, for gradients of n float32. All ranks call it together.
 
-    For the same communicator and n it is the same one: each takes a window, and MPI has not many.
+    The same communicator and n have the same team, since MPI has few windows.
     """
     if (known := comm.Get_attr(keyval())) is None:
         comm.Set_attr(keyval(), known := {})
@@ -34,14 +35,10 @@ def team(comm, n: int) -> allreduce_memory.Team:
 
 
 def new_team(comm, n: int):
-    """A new team; and its window, to be kept for as long as the team is."""
+    """A new team, and its window, which must be kept as long as the team."""
     from mpi4py import MPI
 
-    line, row, counts = (
-        8 * allreduce_memory.LINE,
-        4 * allreduce_memory.row(n),
-        8 * allreduce_memory.N_COUNTS,
-    )  # in bytes
+    line, row, counts = 8 * LINE, 4 * row_length(n), 8 * N_COUNTS  # in bytes
     size = line + comm.size * row + counts
     window = MPI.Win.Allocate_shared(size if comm.rank == 0 else 0, 1, comm=comm)
     memory = np.frombuffer(window.Shared_query(0)[0], np.uint8)
@@ -51,9 +48,7 @@ def new_team(comm, n: int):
     window.Lock_all(MPI.MODE_NOCHECK)  # from here on all may read and write
     parts[comm.rank], shared[:] = 0, 0
     comm.Barrier()
-    return allreduce_memory.Team(
-        comm.rank, comm.size, parts, np.zeros(n, np.float32), shared
-    ), window
+    return Team(comm.size, parts, np.zeros(n, np.float32), shared), window
 
 
 @functools.cache

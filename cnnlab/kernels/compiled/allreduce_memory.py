@@ -1,8 +1,7 @@
-"""A team of workers that share memory, threads or ranks of one machine: barrier and allreduce.
+"""Allreduce in memory that a team shares, threads or ranks of one machine; and its barrier.
 
-A step takes a fifth of a millisecond. To start threads anew for each, or to send a message, takes
-a twentieth of that; a barrier whose threads look at a counter until all have come takes 0.2 µs.
-Numba has no atomic operations for processors: they are written here in LLVM's terms.
+Starting threads or sending a message takes longer than a barrier at which running threads watch a
+counter. Numba has no atomic operations for the CPU, so they are written here in LLVM's terms.
 """
 
 import sys
@@ -14,11 +13,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-LINE = 8  # int64 numbers in a cache line, so that those who wait for one do not slow another
-ROLL, BARRIER, N_COUNTS = 0, LINE, 3 * LINE  # where in `counts`, and how many it has
+LINE = 8  # int64 numbers in a cache line: counters that different workers watch lie apart
+ROLL, BARRIER, N_COUNTS = 0, LINE, 3 * LINE  # where in `counts`, and its length
 OFF = 1 << 32  # on the roll: more than any team has members
-PATIENCE = 1000  # looks at a counter before a worker lets others have its core
-ROLL_CALLS = 1_000_000  # so often it does before it gives up hope that all are running: a second
+PATIENCE = 1000  # looks at a counter before a worker yields its core
+ROLL_CALLS = 1_000_000  # yields, about a second of them, before the roll call fails
 
 let_others_run = types.ExternalFunction(
     "SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc()
@@ -26,13 +25,12 @@ let_others_run = types.ExternalFunction(
 
 
 class Team(NamedTuple):
-    """What a worker needs to know of its team.
+    """The memory of a team, as one member sees it.
 
-    In `parts` (size,M) each member has a row for its gradients, for all to see; `total` (M) is this
-    member's own; `counts` are those of `all_here` and `barrier`.
+    `parts` (size,M or more) has a row for the gradients of each member; all read them. `total` (M)
+    is this member's own. `counts` are the counters of `all_running` and `barrier`.
     """
 
-    member: int
     size: int
     parts: np.ndarray
     total: np.ndarray
@@ -40,39 +38,28 @@ class Team(NamedTuple):
 
 
 def row(n: int) -> int:
-    """How long a row for n float32 should be, in whole cache lines and with a gap to the next.
+    """The length of a row for n float32: whole cache lines, and a gap before the next row.
 
-    A processor reads ahead, beyond the end of an array, and would take from another core what it
-    finds there.
+    A processor prefetches beyond the end of an array, which would take the next row's lines from
+    the core that writes to them.
     """
     return -(-n // 16) * 16 + 512
 
 
 def counts() -> np.ndarray:
-    """Counts for a team, all zero, with cache lines to themselves."""
+    """The counters of a team, all zero, on cache lines of their own."""
     return np.zeros(LINE + N_COUNTS, np.int64)[LINE:]
 
 
 @numba.njit
-def share(chosen, team):
-    """This member's block of a batch (N): whole sixteens where there are enough for all."""
-    if team is None:
-        return chosen
-    unit = 16 if chosen.size >= 16 * team.size else 1
-    units = (chosen.size + unit - 1) // unit
-    first, last = units * team.member // team.size, units * (team.member + 1) // team.size
-    return chosen[first * unit : last * unit]
+def sum_in_memory(grads, team):
+    """The sum of the members' gradients; `grads` (M) are in this member's row of `team.parts`.
 
-
-@numba.njit
-def allreduce(step, team):
-    """The sum of the members' gradients, of which `step` (M) is this one's part: see `Team`.
-
-    In the order of the members, so that all get the same bits. To read what another core wrote is
-    fast, and done by all at once; to write where another has read would be slow.
+    Each member adds up all rows in the same order, so all get the same bits. Reading what another
+    core wrote is fast; writing where another core has read would be slow.
     """
     if team is None:
-        return step
+        return grads
     barrier(team)
     add_up(team.parts, team.total)
     barrier(team)
@@ -81,7 +68,7 @@ def allreduce(step, team):
 
 @numba.njit
 def add_up(parts, total):
-    """Add up gradients (T,M), in their order, as many numbers as `total` has."""
+    """Add up rows of gradients (T,M or more) in their order → total (M)."""
     for i in range(total.size):
         total[i] = parts[0, i]
     for t in range(1, len(parts)):
@@ -102,11 +89,11 @@ def barrier(team):
 
 
 @numba.njit
-def all_here(team):
-    """Whether all members are running at the same time: only then may they wait for each other.
+def all_running(team):
+    """Whether all members run at the same time: only then may they wait at a barrier.
 
-    Some ways to run a parallel loop have one thread do several turns, one after the other. All
-    members get the same answer, and must ask before the first barrier.
+    A parallel loop may run several members on one thread, one after the other. All members get the
+    same answer, and each must ask before its first barrier.
     """
     roll = team.counts[ROLL:].ctypes.data
     add(roll, 1)
@@ -123,7 +110,7 @@ def all_here(team):
 
 @intrinsic
 def add(typing, address, number):
-    """Add to the int64 at an address, as one operation that no other can come between; what was."""
+    """Atomic add to the int64 at an address; returns the previous value."""
 
     def code(context, builder, signature, values):
         return builder.atomic_rmw("add", _pointer(builder, values[0]), values[1], "acq_rel")
@@ -133,7 +120,7 @@ def add(typing, address, number):
 
 @intrinsic
 def read(typing, address):
-    """The int64 at an address, and sight of what was written before it was."""
+    """Atomic load of the int64 at an address; sees all that was written before it was."""
 
     def code(context, builder, signature, values):
         return builder.load_atomic(_pointer(builder, values[0]), "acquire", 8)
@@ -143,7 +130,7 @@ def read(typing, address):
 
 @intrinsic
 def swap(typing, address, expected, number):
-    """Write a number to the address unless another than the expected is there; what was."""
+    """Atomic compare-and-swap of the int64 at an address; returns the previous value."""
 
     def code(context, builder, signature, values):
         pointer = _pointer(builder, values[0])

@@ -1,9 +1,8 @@
-"""MPI's allreduce, called by compiled kernels: between two steps there need be no Python.
+"""MPI's allreduce, called by compiled kernels, so that no Python runs between two steps.
 
-A step on two ranks takes a quarter of a millisecond. Python's part of it, with what it pushes out
-of the caches, would be a fifth. Numba can call a C function whose address it is told. MPI's handles
-are integers for MPICH and pointers for Open MPI, and so are passed as 64 bits, which hold either:
-the calling conventions of Linux and macOS let the callee take the lower half.
+Numba can call a C function whose address it is told. MPI's handles are integers in MPICH and
+pointers in Open MPI. Both are passed as 64 bits: the calling conventions of Linux and macOS let the
+callee take the lower half.
 """
 
 import ctypes
@@ -11,36 +10,26 @@ import functools
 from typing import NamedTuple
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 
-class Ranks(NamedTuple):
-    """What a kernel needs to know to add up gradients over ranks; see `between`.
+class Messages(NamedTuple):
+    """What MPI_Allreduce needs to sum float32 in place, over the ranks of a communicator."""
 
-    `mine` and `total` (parts,M) are what this rank sends, and what comes back, for each part of its
-    share of a batch (of a single part, it comes back to where it was).
-    """
-
-    rank: int
-    size: int
-    mine: np.ndarray
-    total: np.ndarray
-    requests: np.ndarray
-    status: np.ndarray
-    handles: tuple[int, int, int]
-    allreduce: int
-    iallreduce: int
-    wait: int
+    function: int
+    in_place: int
+    float32: int
+    plus: int
+    communicator: int
 
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Where to look for MPI's functions: in mpi4py, and so in what it is linked to.
+    """The library in which MPI's functions are looked up: mpi4py, and so what it is linked to.
 
-    Windows does not look further than into mpi4py itself, see `reachable`.
+    Windows looks no further than mpi4py itself, see `reachable`.
     """
     from mpi4py import MPI
 
@@ -48,83 +37,34 @@ def library() -> ctypes.CDLL:
 
 
 def reachable() -> bool:
-    """Whether MPI's functions are found by their names; if not, messages go through Python."""
+    """Whether MPI's functions are found by their names; if not, Python has to send the messages."""
     return hasattr(library(), "MPI_Allreduce")
 
 
-def between(comm, parts: int, n: int) -> Ranks:
-    """For messages of n float32 between the ranks of a communicator.
-
-    Each rank's share of a batch is taken in so many parts; if they are several, the message of one
-    is on its way while the next is computed.
-    """
+def messages(comm) -> Messages:
+    """Messages between the ranks of a communicator."""
     from mpi4py import MPI
 
-    functions = library().MPI_Allreduce, library().MPI_Iallreduce, library().MPI_Wait
-    return Ranks(
-        comm.rank,
-        comm.size,
-        *np.zeros((2, parts, n), np.float32),
-        np.zeros(parts, np.int64),
-        np.zeros(16, np.int64),  # more than any MPI's
-        tuple(MPI._handleof(thing) for thing in (MPI.FLOAT, MPI.SUM, comm)),
-        *(ctypes.cast(function, ctypes.c_void_p).value for function in functions),
-    )
+    function = ctypes.cast(library().MPI_Allreduce, ctypes.c_void_p).value
+    handles = (MPI._handleof(thing) for thing in (MPI.FLOAT, MPI.SUM, comm))
+    return Messages(function, int(MPI.IN_PLACE), *handles)
 
 
 @numba.njit
-def parts(ranks):
-    """In how many parts a batch is taken."""
-    return 1 if ranks is None else len(ranks.mine)
-
-
-@numba.njit
-def share(chosen, ranks, part):
-    """This rank's block of a batch `chosen` (N), or a part of it; it may be empty."""
-    if ranks is None:
-        return chosen
-    first = chosen.size * ranks.rank // ranks.size
-    n, of = chosen.size * (ranks.rank + 1) // ranks.size - first, parts(ranks)
-    return chosen[first + n * part // of : first + n * (part + 1) // of]
-
-
-@numba.njit
-def send(step, ranks, part):
-    """Add up the ranks' gradients `step` (M); where there are several parts, begin to."""
-    if ranks is not None:
-        mine, (kind, add, comm) = ranks.mine[part], ranks.handles
-        for i in range(step.size):  # `mine[:] = step` would be ten times slower
-            mine[i] = step[i]
-        if parts(ranks) == 1:
-            message = mine.ctypes.data, step.ctypes.data, mine.size, kind, add, comm
-            fine(call(ranks.allreduce, message))
-        else:
-            total, request = ranks.total[part].ctypes.data, ranks.requests[part:].ctypes.data
-            message = mine.ctypes.data, total, mine.size, kind, add, comm, request
-            fine(call(ranks.iallreduce, message))
-
-
-@numba.njit
-def receive(step, ranks):
-    """Of several parts, wait for the sums and add them up in `step` (M)."""
-    if ranks is not None and parts(ranks) > 1:
-        step[:] = np.float32(0)
-        for part in range(parts(ranks)):
-            request = ranks.requests[part:].ctypes.data
-            fine(call(ranks.wait, (request, ranks.status.ctypes.data)))
-            step += ranks.total[part]
-
-
-@numba.njit
-def fine(status):
-    """Raise RuntimeError if an MPI function says that it failed."""
-    if status != 0:
-        raise RuntimeError("MPI: the gradients could not be added up over the ranks")
+def sum_by_mpi(grads, messages):
+    """The sum over all ranks of their gradients (M), in place. Raises RuntimeError if MPI fails."""
+    if messages is None:
+        return grads
+    buffers = messages.in_place, grads.ctypes.data
+    operation = grads.size, messages.float32, messages.plus, messages.communicator
+    if call(messages.function, buffers + operation) != 0:
+        raise RuntimeError("MPI_Allreduce: the gradients could not be added up over the ranks")
+    return grads
 
 
 @intrinsic
 def call(typing, address, arguments):
-    """What the C function at an address returns, an int, for these integers and pointers."""
+    """Call the C function at an address with integers and pointers; returns its int."""
 
     def code(context, builder, signature, values):
         word = ir.IntType(64)

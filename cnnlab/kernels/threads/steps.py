@@ -1,158 +1,133 @@
 """Several cores: whole training steps, a block of the batch a thread.
 
-Each thread takes its block through `vector`, and the threads are started once for many steps.
+Each thread takes its block through `vector`. For many steps the threads are started once, as a team
+that adds up its gradients in memory.
 """
 
 import functools
+import math
 import threading
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled import allreduce_memory, allreduce_mpi
+from cnnlab.kernels.compiled import allreduce_memory
+from cnnlab.kernels.compiled.allreduce_memory import OFF, ROLL, Team, add_up, all_running
+from cnnlab.kernels.compiled.workers import ALONE, Workers, allreduce, share
 from cnnlab.kernels.vector import lanes
-from cnnlab.kernels.vector import steps as vector
+from cnnlab.kernels.vector.sixteen import many_images, of_worker, scratch_memory
+from cnnlab.kernels.vector.steps import Buffer, Weights, sgd_loop, subtract
 
-# Threads use every second buffer, for the reason why `teams.row` leaves a gap.
-APART = 2
+APART = 2  # threads use every second scratch memory, for the reason of the gap in `row`
+
+
+class Crew(NamedTuple):
+    """The memory of T threads, with rows (T,M or more) for each; see also `Team`."""
+
+    params: np.ndarray
+    parts: np.ndarray
+    totals: np.ndarray
+    counts: np.ndarray
+    losses: np.ndarray
 
 
 def loss_and_gradients(params, x, labels, grads, chosen=None):
-    """Loss of a batch x (N,C,H,W) with labels (N) and its gradients, as that of `vector`.
+    """Loss of a batch x (N,C,H,W) with labels (N), and its gradients, as those of `vector`.
 
-    Each thread takes a block of the batch through `vector` into gradients of its own; the blocks
-    are added up in their order, so the same number of threads gives the same bits.
+    Each thread takes a block of the batch. The gradients of the blocks are added up in their order,
+    so the same number of threads gives the same bits.
     """
     chosen = np.arange(len(x)) if chosen is None else chosen
-    own, at = places(params, x)
-    flat = np.concatenate([array.ravel() for array in params])
-    total, n = at.totals[0, : at.size], len(chosen)
-    # One step of what training has compiled: to compile `blocks_of_the_batch` too takes seconds.
-    # A rate of n leaves the sum of the gradients as it is.
-    loss = team_steps(flat, params, x, labels, chosen, n, float(n), own, at)
-    if loss is None:
-        loss = blocks_of_the_batch(*params, x, labels, chosen, total, own, at)
+    (crew, scratch), flat = crew_of(params, x), np.concatenate([array.ravel() for array in params])
+    batch = x, labels, chosen, len(chosen), 0.0
+    on_all_threads(flat, Weights(*params), *batch, crew, scratch, False)
+    add_up(crew.parts, flat)
     last = 0
-    for out in grads:
-        first, last = last, last + out.size
-        out[...] = total[first:last].reshape(out.shape)
-    return loss
+    for grad in grads:
+        first, last = last, last + grad.size
+        grad[...] = flat[first:last].reshape(grad.shape)
+    return crew.losses[:, 0].sum()
 
 
-def sgd_steps(params, grads, images, labels, order, batch, rate, ranks=None):
-    """As that of `vector`, with the threads sharing each batch."""
-    batches, (own, at) = (images, labels, order, batch, rate), places(params, images)
-    if ranks is None and (loss := team_steps(params.flat, params, *batches, own, at)) is not None:
-        params.flat[:], grads.flat[:] = at.params[0, : at.size], at.totals[0, : at.size]
-        return loss
-    return sgd_loop(params.flat, grads.flat, *params, *batches, own, at, ranks)
+def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
+    """As that of `vector`, each batch shared among the threads; `workers` are ranks."""
+    (crew, scratch), weights = crew_of(params, images), Weights(*params)
+    batches = images, labels, order, batch, rate
+    if workers is None and crew.counts[ROLL] < OFF:
+        crew.counts[:] = 0
+        on_all_threads(params.flat, weights, *batches, crew, scratch, True)
+        if crew.counts[ROLL] < OFF:  # else they took turns, and have done nothing
+            params.flat[:] = crew.params[0, : params.flat.size]
+            grads.flat[:] = crew.totals[0, : params.flat.size]
+            return crew.losses[:, 0].sum()
+    return one_by_one(params.flat, grads.flat, weights, *batches, crew, scratch, workers or ALONE)
 
 
-def team_steps(flat, params, images, labels, order, batch, rate, own, at):
-    """Train as a team: the loss, and the parameters in `at`; None if Numba's threads take turns."""
-    if at.counts[allreduce_memory.ROLL] < allreduce_memory.OFF:  # it would be so again
-        at.counts[:] = 0
-        loss = team_of_threads(flat, *params, images, labels, order, batch, rate, own, at)
-        if at.counts[allreduce_memory.ROLL] < allreduce_memory.OFF:
-            return loss
-    return None
-
-
-class Places(NamedTuple):
-    """Where T threads keep what is their own, and what they share.
-
-    For the last two see `teams`, as for why rows (T,M) are longer than there are parameters.
-    """
-
-    size: int
-    params: np.ndarray
-    totals: np.ndarray
-    parts: np.ndarray
-    counts: np.ndarray
-
-
-def places(params, images):
-    """Buffers and places for as many threads as Numba runs on; each calling thread has its own."""
-    n_threads, caller = numba.get_num_threads(), threading.get_ident()
-    shapes = [array.shape for array in (images[0], *params)]
-    own = vector.buffers(caller, APART * n_threads, *shapes)
-    return own, places_of(caller, n_threads, sum(array.size for array in params))
+def crew_of(params, images):
+    """The crew of as many threads as Numba runs on; each calling thread has its own."""
+    shapes = tuple(array.shape for array in params)
+    return new_crew(threading.get_ident(), numba.get_num_threads(), images.shape[1:], shapes)
 
 
 @functools.lru_cache(maxsize=8)
-def places_of(caller, n_threads, size):
-    """Places of a calling thread, for so many parameters."""
-    rows = lanes.zeros(3, n_threads, allreduce_memory.row(size))
-    return Places(size, *rows, allreduce_memory.counts())
+def new_crew(caller, n_threads, image_shape, weight_shapes):
+    """The crew of a calling thread, for images and parameters of these shapes."""
+    n = sum(map(math.prod, weight_shapes))
+    rows = lanes.zeros(3, n_threads, allreduce_memory.row(n))
+    scratch = scratch_memory(caller, (APART * n_threads,), image_shape, weight_shapes)
+    return Crew(*rows, allreduce_memory.counts(), np.zeros((n_threads, 8))), scratch
 
 
 @numba.njit(parallel=True, nogil=True)
-def team_of_threads(flat, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, at):
-    """Steps of stochastic gradient descent, each thread with a copy of the parameters `flat`."""
-    T, M = len(at.parts), flat.size
-    losses = np.zeros((T, 8))  # a cache line for each, too
+def on_all_threads(flat, like, images, labels, order, batch, rate, crew, scratch, together):
+    """Train as a team, each thread with a copy of the parameters `flat` (M); the summed loss.
+
+    Not `together`, each thread only leaves the gradients of its block of `order` in `crew.parts`.
+    `like` has arrays in the shapes of the parameters.
+    """
+    T, M, losses = len(crew.parts), flat.size, crew.losses
     for t in numba.prange(T):
-        me = np.int64(t)  # prange counts without a sign: Numba would compile all anew
-        team = allreduce_memory.Team(me, T, at.parts, at.totals[me, :M], at.counts)
-        if allreduce_memory.all_here(team):
-            mine, step = at.params[me, :M], at.parts[me, :M]
-            for i in range(M):
-                mine[i] = flat[i]
-            p1, p2, p3, p4, p5, p6 = views(mine, cw, cb, pw, pb, dw, db)
-            d1, d2, d3, d4, d5, d6 = views(step, cw, cb, pw, pb, dw, db)
-            losses[me, 0] = vector.sgd_loop(
-                mine, step, p1, p2, p3, p4, p5, p6, d1, d2, d3, d4, d5, d6,
-                images, labels, order, batch, rate, own, me * APART, None, team, None,
-            )  # fmt: skip
-    return losses[:, 0].sum()
+        me = np.int64(t)  # prange counts without a sign: Numba would compile everything again
+        team = Team(T, crew.parts, crew.totals[me, :M], crew.counts)
+        workers, own = Workers(me, T, team, None), of_worker(scratch, me * APART)
+        params = buffer(crew.params[me, :M], like)
+        grads = buffer(crew.parts[me, :M], like)
+        for i in range(M):
+            params.flat[i] = flat[i]
+        if not together:
+            mine = share(order, workers)
+            losses[me, 0] = many_images(params.arrays, grads.arrays, images, labels, mine, own)
+        elif all_running(team):
+            losses[me, 0] = sgd_loop(
+                params, grads, images, labels, order, batch, rate, own, None, workers
+            )
 
 
 @numba.njit
-def views(row, cw, cb, pw, pb, dw, db):
-    """Views of a row of numbers in the shapes of the parameters."""
-    a, b, c = cw.size, cw.size + cb.size, cw.size + cb.size + pw.size
-    d, e = c + pb.size, c + pb.size + dw.size
-    return (
-        row[:a].reshape(cw.shape), row[a:b], row[b:c].reshape(pw.shape),
-        row[c:d], row[d:e].reshape(dw.shape), row[e : e + db.size],
+def buffer(flat, like):
+    """A vector (M), and views of it in the shapes of the parameters."""
+    a = like.conv_w.size
+    b = a + like.conv_b.size
+    c = b + like.pool_w.size
+    d = c + like.pool_b.size
+    e = d + like.dense_w.size
+    arrays = Weights(
+        flat[:a].reshape(like.conv_w.shape), flat[a:b], flat[b:c].reshape(like.pool_w.shape),
+        flat[c:d], flat[d:e].reshape(like.dense_w.shape), flat[e : e + like.dense_b.size],
     )  # fmt: skip
+    return Buffer(flat, arrays)
 
 
 @numba.njit(nogil=True)
-def sgd_loop(
-    flat, step, cw, cb, pw, pb, dw, db, images, labels, order, batch, rate, own, at, ranks
-):
-    """Steps with the threads started for each: in between, one thread can speak to other ranks."""
+def one_by_one(flat, step, like, images, labels, order, batch, rate, crew, scratch, workers):
+    """Steps with the threads started for each: between two, one thread speaks to other ranks."""
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        for part in range(allreduce_mpi.parts(ranks)):
-            mine = allreduce_mpi.share(chosen, ranks, part)
-            loss += blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, mine, step, own, at)
-            allreduce_mpi.send(step, ranks, part)
-        allreduce_mpi.receive(step, ranks)
-        step *= np.float32(rate / chosen.size)
-        flat -= step
+        mine = share(chosen, workers)
+        on_all_threads(flat, like, images, labels, mine, 1, 0.0, crew, scratch, False)
+        loss += crew.losses[:, 0].sum()
+        add_up(crew.parts, step)
+        subtract(flat, allreduce(step, workers), np.float32(rate / chosen.size))
     return loss
-
-
-@numba.njit(parallel=True)
-def blocks_of_the_batch(cw, cb, pw, pb, dw, db, images, labels, chosen, total, own, at):
-    """Loss and gradients, a block of the batch a thread.
-
-    The gradients come one after the other in `total`, as the parameters are here.
-    """
-    T, M = len(at.parts), at.size
-    losses = np.zeros((T, 8))
-    for t in numba.prange(T):
-        me = np.int64(t)
-        mine = allreduce_memory.share(
-            chosen, allreduce_memory.Team(me, T, at.parts, total, at.counts)
-        )
-        d1, d2, d3, d4, d5, d6 = views(at.parts[me, :M], cw, cb, pw, pb, dw, db)
-        losses[me, 0] = vector.many_images(
-            cw, cb, pw, pb, dw, db, images, labels, mine, d1, d2, d3, d4, d5, d6, own, me * APART
-        )
-    allreduce_memory.add_up(at.parts, total)
-    return losses[:, 0].sum()
