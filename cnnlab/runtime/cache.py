@@ -21,10 +21,17 @@ def folder(name: str) -> Path:
     return Path(pooch.os_cache("cnnlab")) / name
 
 
+def source_files() -> list[Path]:
+    """The files with the sources of all kernels that are kept, and of the compiler's options."""
+    package = Path(__file__).parents[1]
+    elsewhere = package / "__init__.py", package / "ranks" / "schedules.py"
+    return [*elsewhere, *sorted((package / "kernels").rglob("*.py"))]
+
+
 def sources() -> str:
-    """A digest of the sources of all kernels, and of what tells the compiler its options."""
-    digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    for file in (package / "__init__.py", *sorted((package / "kernels").rglob("*.py"))):
+    """A digest of those files."""
+    digest = hashlib.sha256()
+    for file in source_files():
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

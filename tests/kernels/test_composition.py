@@ -7,7 +7,6 @@ from hypothesis import strategies as draw
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed, forward, loss_and_gradients
-from cnnlab.kernels.threads import steps
 from cnnlab.network import (
     LENET5,
     AveragePool,
@@ -20,7 +19,6 @@ from cnnlab.network import (
     Sigmoid,
     report_network,
 )
-from cnnlab.runtime import thread_pool
 
 REFERENCE = KERNELS["reference"]
 FAST = [name for name in KERNELS if name != "reference"]
@@ -197,18 +195,6 @@ def test_a_step_is_fused_for_networks_of_the_reports_form_only():
     assert fusing == {"vector", "threads"}
     for network in OTHERS.values():
         assert not any(s.fused("loss_and_gradients", network) for s in KERNELS.values())
-
-
-@pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
-def test_each_thread_works_on_its_own_part_of_the_batch_in_buffers_of_its_own():
-    network = REPORTS["two channels"]
-    params, (x, labels) = network.parameters(), batch(network, 32)
-    with thread_pool.threads(2):
-        own, _ = steps.places(params, x)
-        own.image[:] = np.nan
-        loss_and_gradients(KERNELS["threads"], params, x, labels, network.zeros())
-    for t, part in enumerate(np.split(x, 2)):
-        assert (np.moveaxis(own.image[t * steps.APART], -1, 0) == part).all()
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
