@@ -70,8 +70,8 @@ def test_a_checkpoint_that_cannot_be_written_is_told(capsys, tmp_path, monkeypat
 
     monkeypatch.setattr(checkpoint, "save", full)
     options = ["--data", "digits", "--images", "64", "--save", str(tmp_path / "a.npz")]
-    assert main(["train", *options]) == 0
-    assert "cnnlab: epoch 1 is not in" in capsys.readouterr().err
+    assert main(["train", *options]) == 1
+    assert "cnnlab: --save: epoch 1 is not in" in capsys.readouterr().err
 
 
 def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp_path):

@@ -118,6 +118,7 @@ def run(function, arguments, options):
     return [*(b for _, b in pairs), *several]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module, name",
     SINGLE,

@@ -10,6 +10,8 @@ from cnnlab.ranks import cluster as module
 from cnnlab.ranks import watchdog
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
+pytestmark = pytest.mark.mpi
+
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch, no_memory_left):

@@ -18,6 +18,8 @@ from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
 from cnnlab.training import checkpoint
 
+pytestmark = pytest.mark.mpi
+
 PATIENCE = 120
 
 
