@@ -17,6 +17,7 @@ from cnnlab.runtime.arguments import at_least
 # Parallel kernels run one at a time: Numba's workqueue layer kills a process that is in two of them
 # at once, and on the other layers two would only compete for the cores.
 LOCK = threading.RLock()
+MOST = 1024  # threads; each has half a megabyte of its own
 
 
 def usable_cores() -> int:
@@ -27,9 +28,11 @@ def usable_cores() -> int:
 def reserve(n_threads: int) -> None:
     """Make room for `n_threads`, even more than there are cores; call it before importing Numba.
 
-    Raises ValueError if Numba is imported already and its pool is smaller.
+    Raises ValueError for more than MOST, or if Numba is imported already and its pool is smaller.
     """
     at_least("n_threads", n_threads, 1)
+    if n_threads > MOST:
+        raise ValueError(f"n_threads: expected at most {MOST}, got {n_threads}")
     if "numba" not in sys.modules:
         os.environ["NUMBA_NUM_THREADS"] = str(max(n_threads, size()))
     elif n_threads > size():
@@ -40,10 +43,15 @@ def reserve(n_threads: int) -> None:
 
 
 def size() -> int:
-    """Threads in the pool: NUMBA_NUM_THREADS, or one for each core."""
+    """Threads in the pool: NUMBA_NUM_THREADS, or one for each core.
+
+    Raises ValueError if that variable is no number.
+    """
     if numba := sys.modules.get("numba"):
         return numba.config.NUMBA_NUM_THREADS
-    return int(os.environ.get("NUMBA_NUM_THREADS") or usable_cores())
+    text = os.environ.get("NUMBA_NUM_THREADS") or str(usable_cores())
+    at_least("NUMBA_NUM_THREADS", int(text) if text.isdecimal() else text, 1)
+    return int(text)
 
 
 @contextlib.contextmanager

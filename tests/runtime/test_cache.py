@@ -99,6 +99,14 @@ def test_where_nothing_can_be_kept_kernels_still_run(checkout):
     assert found == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
 
 
+def test_on_a_full_disk_kernels_still_run_and_one_line_says_so(checkout):
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    two = "KERNELS['loops'].sigmoid(*np.zeros((2, 3, 4), np.float32))\n"
+    found, said = run(checkout, full + PROGRAM + two)
+    assert found == ["60.0", "0", "1"] and "Traceback" not in said
+    assert said.count("compiled kernels are not kept: File too large") == 1
+
+
 def test_numbas_own_setting_is_left_alone():
     before = numba.config.CACHE_DIR
     assert KERNELS["loops"].module and numba.config.CACHE_DIR == before

@@ -56,6 +56,19 @@ def test_impossible_numbers_of_threads_are_refused(n_threads):
         pytest.fail("nothing can run on them")
 
 
+def test_no_pool_has_more_threads_than_memory_for_them():
+    with pytest.raises(ValueError, match="n_threads: expected at most 1024, got 100000"):
+        thread_pool.reserve(100_000)
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "-2", "1.5"])
+def test_a_size_that_is_no_number_is_refused_by_its_name(text, monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", text)
+    monkeypatch.delitem(sys.modules, "numba")
+    with pytest.raises(ValueError, match="NUMBA_NUM_THREADS: expected a whole number of at least"):
+        thread_pool.size()
+
+
 def test_more_threads_than_there_is_room_for_say_how_to_get_it():
     room, many = thread_pool.size(), thread_pool.size() + 1
     message = f"n_threads: expected at most {room}, .* got {many}; set NUMBA_NUM_THREADS={many} "
