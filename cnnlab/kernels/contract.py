@@ -12,11 +12,12 @@ stay there.
 import contextlib
 import functools
 import importlib
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab.runtime import cache, thread_pool
+from cnnlab.runtime import cache, thread_pool, waiting
 
 # Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
@@ -75,6 +76,8 @@ class Strategy:
         """The module, imported when first used: MPI or CUDA need not be there for the others."""
         module = importlib.import_module(f"cnnlab.kernels.{self.name}")
         cache.keep_compiled()
+        if "numba" in sys.modules:
+            waiting.tell_of_compiling()
         return module
 
     @property
