@@ -244,5 +244,5 @@ vector.sigmoid.compile("(float32[::1], float32[::1])")
 wide = llvmlite.binding.get_host_cpu_features().get("avx512f")
 assert not wide or code.count("zmm") > 20, code.count("zmm")
 """
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_CPU")}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -19,7 +19,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 16  # float32 numbers in the widest register there is, 512 bit
+from cnnlab.kernels.compiled.registers import LANES, budget, found
+
+PIXELS, TAPS = budget(found())
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 # As for the loops of `dense.sigmoid`: all but the freedom to add in another order.
