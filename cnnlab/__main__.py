@@ -15,7 +15,10 @@ from cnnlab.ranks import job
 from cnnlab.runtime import arguments, thread_pool
 from cnnlab.runtime.failures import MENDABLE, one_line
 from cnnlab.runtime.failures import status as status_of
+from cnnlab.runtime.files import check_writable
 from cnnlab.training import BATCH, RATE
+
+MANY = 10_000  # images: an epoch of fewer teaches a network little
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,6 +32,8 @@ def main(words: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     chosen = parser().parse_args(words)
     try:
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
@@ -82,7 +87,8 @@ def add_train_options(command: Parser) -> None:
     option = command.add_argument
     option("--kernels", metavar="NAME", help=f"{', '.join(KERNELS)} (default: vector)")
     option("--network", default="report", choices=NETWORKS, help="(default: report)")
-    option("--epochs", type=whole, default=1, metavar="N", help="epochs in all (default: 1)")
+    what = f"epochs in all (default: 1, or 10 where there are fewer than {MANY:,} images)"
+    option("--epochs", type=whole, metavar="N", help=what)
     option(
         "--rate", type=positive, default=RATE, metavar="R", help=f"learning rate (default: {RATE})"
     )
@@ -159,6 +165,11 @@ def threads_for(strategies, asked: int | None) -> int:
     if asked is not None and asked > 1 and not parallel:
         names = ", ".join(strategy.name for strategy in strategies)
         raise ValueError(f"--threads: expected 1, {names} runs on one thread, got {asked}")
+    if asked and asked > (cores := thread_pool.usable_cores()) and job.is_first():
+        print(
+            f"cnnlab: --threads {asked}: more than there are cores ({cores}), so they take turns",
+            file=sys.stderr,
+        )
     return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
 
 
@@ -173,10 +184,8 @@ def show_machine(chosen) -> int:
     if chosen.json:
         print(json.dumps(machine.describe() | {"float32_peak": peak, "bandwidth": bandwidth}))
     else:
-        print(machine.summary())
-        print(
-            f"one core   {peak / 1e9:.0f} GFLOP/s (float32), {bandwidth / 1e9:.1f} GB/s, measured"
-        )
+        print(f"{machine.summary()}\none core   {peak / 1e9:.0f} GFLOP/s (float32),", end=" ")
+        print(f"{bandwidth / 1e9:.1f} GB/s, measured")
     return 0
 
 
@@ -213,7 +222,7 @@ def train_with(method, chosen) -> int:
         data,
         strategy,
         network=NETWORKS[chosen.network],
-        epochs=chosen.epochs,
+        epochs=chosen.epochs or (1 if len(data.train_images) >= MANY else 10),
         batch=chosen.batch,
         rate=chosen.rate,
         seed=chosen.seed,
@@ -227,7 +236,11 @@ def train_with(method, chosen) -> int:
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json:
-        print(json.dumps(summary(result, strategy, n_threads, method, data, chosen)))
+        from cnnlab.bench import records
+
+        job_facts = {"method": chosen.ranks or "alone", "n_ranks": method.size}
+        plan = {"n_threads": n_threads, **job_facts, "network": chosen.network}
+        print(json.dumps(records.of_training(result, strategy, data, chosen.batch, plan)))
     return 1 if result.unsaved else 0
 
 
@@ -239,30 +252,6 @@ def show_epoch(row: dict) -> None:
         f"{row['images_per_second']:,.0f} images/s",
         flush=True,
     )
-
-
-def summary(result, strategy, n_threads: int, method, data, chosen) -> dict:
-    """What `train --json` prints about a training."""
-    from cnnlab.bench import machine
-
-    seconds = sum(row["seconds"] for row in result.history) / len(result.history)
-    return {
-        "kernels": strategy.name,
-        "n_threads": n_threads,
-        "method": chosen.ranks or "alone",
-        "n_ranks": method.size,
-        "network": chosen.network,
-        "data": data.name,
-        "n_images": len(data.train_images),
-        "batch": chosen.batch,
-        "epochs": chosen.epochs,
-        "seconds_per_epoch": seconds,
-        "images_per_second": len(data.train_images) / seconds,
-        "train_loss": result.history[-1]["loss"],
-        "test_accuracy": result.history[-1]["test_accuracy"],
-        "history": result.history,
-        "machine": machine.describe(),
-    }
 
 
 def bench(chosen) -> int:
@@ -281,6 +270,9 @@ def bench(chosen) -> int:
         raise ValueError(
             f"--batch: expected at most the {len(data.train_images)} images, got {batch}"
         )
+    if folder := chosen.record and Path(chosen.record):
+        folder.mkdir(parents=True, exist_ok=True)
+        check_writable("--record", folder / "speedup.png")
     how = {"batch": batch, "repeats": chosen.repeats}
     report = benchmark.run(names, data, n_threads=n_threads, against=chosen.against, **how)
     print(benchmark.table(report))
@@ -289,16 +281,20 @@ def bench(chosen) -> int:
 
         report["sweep"] = thread_scaling.run(data, **how)
         print("\n" + thread_scaling.table(report["sweep"]))
-    if chosen.record:
+    status = 0
+    if folder:
         from cnnlab.bench import records
         from cnnlab.show.report import draw
 
-        folder = Path(chosen.record)
-        print("recorded in", records.keep(report, folder))
-        draw(report, folder / "speedup.png")
+        try:
+            print("recorded in", records.keep(report, folder))
+            draw(report, folder / "speedup.png")
+        except OSError as problem:
+            print(f"cnnlab: --record: {problem}", file=sys.stderr)
+            status = 1
     if chosen.json:
         print(json.dumps(report))
-    return 0
+    return status
 
 
 if __name__ == "__main__":
