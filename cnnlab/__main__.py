@@ -166,10 +166,7 @@ def threads_for(strategies, asked: int | None) -> int:
         names = ", ".join(strategy.name for strategy in strategies)
         raise ValueError(f"--threads: expected 1, {names} runs on one thread, got {asked}")
     if asked and asked > (cores := thread_pool.usable_cores()) and job.is_first():
-        print(
-            f"cnnlab: --threads {asked}: more than there are cores ({cores}), so they take turns",
-            file=sys.stderr,
-        )
+        print(f"cnnlab: --threads: {asked} threads share {cores} cores", file=sys.stderr)
     return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
 
 

@@ -155,9 +155,9 @@ AT_IMPORT = {
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
-    "_elementwise", "_function", "budget", "case", "dict", "found", "functools.cache", "functools.partial",
-    "isinstance", "listed", "np.dtype", "numba.njit", "re.compile", "resolve", "sources",
-    "sum", "tuple", "types.intc", "values", "vars", "zip",
+    "_elementwise", "_function", "budget", "case", "dict", "found", "functools.cache",
+    "functools.partial", "isinstance", "listed", "np.dtype", "numba.njit", "re.compile",
+    "resolve", "sources", "sum", "tuple", "types.intc", "values", "vars", "zip",
 }  # fmt: skip
 
 
