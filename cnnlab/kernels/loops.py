@@ -244,6 +244,3 @@ def cross_entropy(y, labels, dz):
                 loss -= np.log(max(1 - y[n, o], 1e-30))
                 dz[n, o] = y[n, o]
     return loss
-
-
-# a change
