@@ -143,6 +143,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
     """
     at_least("n_ranks", n_ranks, 1)
     at_least("n_threads", n_threads, 1)
+    shared_memory_files.remove_abandoned()
     mpiexec, name = find_mpiexec(), uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
     watcher = watchdog.watch(name)
