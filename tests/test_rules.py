@@ -215,7 +215,7 @@ ELSEWHERE = {
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
     "cuda/test_gpu.py": r"cuda\.cupy_device",
-    "ranks/test_cluster.py": r"ranks\.(watchdog|shared_memory_files)",  # what a cluster leaves
+    "ranks/test_cluster.py": r"ranks\.watchdog",  # what a cluster leaves
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
     "course/test_commands.py": r"course\.pages",  # which its command `run` writes
 }
