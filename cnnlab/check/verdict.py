@@ -1,6 +1,7 @@
 """Verdicts: whether an answer is right, and in words which element is wrong and by how much."""
 
 import itertools
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,15 @@ class Verdict:
         return f"{'✓' if self.passed else '✗'} {self.text}"
 
     def report(self) -> bool:
-        """Print it; return whether it passed."""
-        print(self)
+        """Print it; return whether it passed.
+
+        Raises AssertionError instead of returning False where the environment variable
+        CNNLAB_STRICT is set, to anything but 0: a grader sees an exception, not a printed line.
+        """
+        if os.environ.get("CNNLAB_STRICT", "0") not in ("", "0"):
+            self.require()
+        else:
+            print(self)
         return self.passed
 
     def require(self) -> None:
