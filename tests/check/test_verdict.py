@@ -54,7 +54,7 @@ CHECKS = [
 @pytest.mark.parametrize("wrong", CHECKS)
 def test_under_strict_every_check_raises_where_it_would_return_false(wrong, monkeypatch, capsys):
     monkeypatch.setenv("CNNLAB_STRICT", "1")
-    with pytest.raises(AssertionError, match="^✗ "):
+    with pytest.raises(AssertionError, match=r"^✗ "):
         wrong()
     assert check.value("apples", 6, 6) is True
     monkeypatch.setenv("CNNLAB_STRICT", "0")
