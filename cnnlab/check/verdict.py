@@ -62,12 +62,14 @@ def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "")
 def differences(name: str, got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
     """The element that is most wrong, and how many are wrong, in words; empty if none is.
 
-    `got` and `expected` are arrays of one shape; an element may differ by its `tolerance`.
+    `got` and `expected` are arrays of one shape; an element may differ by its `tolerance`. NaN is
+    right where it is expected, and only there.
     """
     if got.shape != expected.shape:
         return f"{name}: expected shape {expected.shape}, got {got.shape}"
-    error = abs(got - expected)
-    bad = ~(error <= tolerance)  # NaN is bad
+    with np.errstate(invalid="ignore"):  # of infinity and NaN
+        error = np.where(got == expected, 0, abs(got - expected))
+        bad = ~(error <= tolerance) & ~(np.isnan(got) & np.isnan(expected))
     if not bad.any():
         return ""
     if np.isnan(got).all():
@@ -82,7 +84,9 @@ def differences(name: str, got: np.ndarray, expected: np.ndarray, tolerance: np.
         text += "got NaN: it was not written, or was computed from NaN"
     else:
         text += f"got {got[index]:.6g}"
-    return f"{text}; {bad.sum()} of {bad.size} elements differ" + hint(got, expected, tolerance)
+    with np.errstate(invalid="ignore"):
+        why = hint(got, expected, tolerance)
+    return f"{text}; {bad.sum()} of {bad.size} elements differ{why}"
 
 
 def hint(got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
