@@ -85,8 +85,11 @@ class Strategy:
 
     @property
     def lock(self):
-        """What to hold during a call: parallel kernels run one at a time."""
-        return thread_pool.LOCK if self.parallel else contextlib.nullcontext()
+        """What to hold during a call: parallel kernels run one at a time, and not in a fork."""
+        if not self.parallel:
+            return contextlib.nullcontext()
+        thread_pool.refuse_forked_child()
+        return thread_pool.LOCK
 
     def take(self, images: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """A batch: the images with the numbers `chosen`, copied, in the strategy's dtype."""
