@@ -30,8 +30,11 @@ def _widen_vectors() -> None:
         return
     features = f"{found.flatten()},-prefer-256-bit"
     os.environ.setdefault("NUMBA_CPU_FEATURES", features)
-    if (numba := sys.modules.get("numba")) and numba.config.CPU_FEATURES is None:
-        numba.config.CPU_FEATURES = features
+    if "numba" in sys.modules:
+        import numba  # waits for a thread that is just importing it
+
+        if numba.config.CPU_FEATURES is None:
+            numba.config.CPU_FEATURES = features
 
 
 def _unroll_once() -> None:

@@ -19,6 +19,30 @@ from cnnlab.runtime.arguments import at_least
 LOCK = threading.RLock()
 MOST = 1024  # threads; each has half a megabyte of its own
 
+_started_in: int | None = None  # the process that started the pool
+
+
+def refuse_forked_child() -> None:
+    """Raise RuntimeError in a child of `os.fork`, if its parent started the threads.
+
+    GNU OpenMP, which Numba has on Linux, would end the child with a signal.
+    """
+    import numba
+
+    global _started_in
+    _started_in = _started_in or os.getpid()
+    if _started_in == os.getpid() or sys.platform != "linux":
+        return
+    try:
+        layer = numba.threading_layer()
+    except ValueError:  # no parallel kernel has been compiled yet
+        return
+    if layer == "omp":
+        raise RuntimeError(
+            "threads: expected the process that started them, got a child that it forked; "
+            'start it with multiprocessing.get_context("spawn")'
+        )
+
 
 def usable_cores() -> int:
     """Logical cores that this process may use, by its affinity and its cgroup's quota."""
@@ -33,7 +57,7 @@ def reserve(n_threads: int) -> None:
     at_least("n_threads", n_threads, 1)
     if n_threads > MOST:
         raise ValueError(f"n_threads: expected at most {MOST}, got {n_threads}")
-    if "numba" not in sys.modules:
+    if imported_numba() is None:
         os.environ["NUMBA_NUM_THREADS"] = str(max(n_threads, size()))
     elif n_threads > size():
         raise ValueError(
@@ -42,12 +66,21 @@ def reserve(n_threads: int) -> None:
         )
 
 
+def imported_numba():
+    """Numba, if it is imported; else None. Waits for a thread that is just importing it."""
+    if "numba" not in sys.modules:
+        return None
+    import numba
+
+    return numba
+
+
 def size() -> int:
     """Threads in the pool: NUMBA_NUM_THREADS, or one for each core.
 
     Raises ValueError if that variable is no number.
     """
-    if numba := sys.modules.get("numba"):
+    if numba := imported_numba():
         return numba.config.NUMBA_NUM_THREADS
     text = os.environ.get("NUMBA_NUM_THREADS") or str(usable_cores())
     at_least("NUMBA_NUM_THREADS", int(text) if text.isdecimal() else text, 1)
@@ -64,6 +97,8 @@ def threads(n_threads: int | None = None) -> Iterator[int]:
     reserve(n_threads)
     import numba
 
+    global _started_in
+    _started_in = _started_in or os.getpid()
     before = numba.get_num_threads()
     numba.set_num_threads(n_threads)
     try:

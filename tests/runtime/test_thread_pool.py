@@ -87,6 +87,62 @@ assert numba.config.NUMBA_NUM_THREADS == 13 == thread_pool.size()
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
+@pytest.mark.parametrize("use", ["thread_pool.size()", "import cnnlab"])
+def test_a_numba_that_another_thread_is_importing_is_waited_for(use):
+    program = f"""
+import sys, threading, time
+if {use!r}.startswith("thread_pool"):
+    from cnnlab.runtime import thread_pool
+importing = threading.Thread(target=lambda: __import__("numba"))
+importing.start()
+while "numba" not in sys.modules:
+    time.sleep(1e-4)
+{use}
+importing.join()
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+FORKING = """
+import os
+import numpy as np
+from cnnlab.kernels import KERNELS
+
+def use(name):
+    z = np.ones((3, 4), np.float32)
+    KERNELS[name].sigmoid(z, np.empty_like(z))
+
+def in_a_child(name):
+    child = os.fork()
+    if child == 0:
+        try:
+            use(name)
+            print("done")
+        except RuntimeError as error:
+            print(error)
+        finally:
+            os.sys.stdout.flush()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, "ended by a signal"
+
+in_a_child("threads")
+use("threads")
+in_a_child("vector")
+in_a_child("threads")
+use("threads")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU OpenMP is that of Linux")
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_forked_child_that_openmp_would_end_is_refused(layer):
+    said = run(FORKING, layer, 2).splitlines()
+    assert said[:2] == ["done", "done"] and len(said) == 3
+    refused = "threads: expected the process that started them, got a child that it forked; "
+    assert said[2].startswith(refused) if layer == "omp" else said[2] == "done"
+
+
 EVERY_NUMBER = """
 import numpy as np
 from cnnlab.kernels import KERNELS

@@ -86,10 +86,10 @@ def from_lanes(x, images):
 
 @numba.njit(error_model="numpy")
 def logistic(z):
-    """1 / (1 + exp(-z)) for the numbers of a Block, as `dense.sigmoid` does it."""
+    """1 / (1 + exp(-z)) for the numbers of a Block, as `activation.sigmoid` does it."""
     one, log2e, ln2 = np.float32(1), np.float32(1.44269504), np.float32(0.69314718)
     shift = np.float32(12583039)
-    t = smaller(larger(np.float32(0) - z, np.float32(-87)), np.float32(87))
+    t = smaller(np.float32(87), larger(np.float32(-87), np.float32(0) - z))  # NaN stays NaN
     rounded = t * log2e + shift
     r = t - (rounded - shift) * ln2
     e = np.float32(1 / 120) + r * np.float32(1 / 720)
