@@ -1,5 +1,6 @@
 """What the kernels of a source take, read from its text, and the arguments that fit."""
 
+import functools
 import math
 import numbers
 import re
@@ -20,13 +21,8 @@ NUMBERS = {
     "short": np.int16, "unsigned short": np.uint16, "int": np.int32, "unsigned": np.uint32,
     "long": np.int64, "unsigned long": np.uint64, "float": np.float32, "double": np.float64,
 }  # fmt: skip
-RANGES = {
-    kind: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) if dtype is not np.bool_ else (0, 1)
-    for kind, dtype in NUMBERS.items()
-    if dtype not in (np.float32, np.float64)
-}
 TRUTHS, WHOLE = (bool, np.bool_), (int, np.integer)
-FLOAT_MOST = float(np.finfo(np.float32).max)
+FLOAT_MOST = 3.4028234663852886e38
 SHORTER = {
     "unsigned int": "unsigned", "uint": "unsigned", "signed": "int", "signed int": "int",
     "short int": "short", "unsigned short int": "unsigned short", "long int": "long",
@@ -38,11 +34,13 @@ SHORTER = {
     "uint64_t": "unsigned long", "ptrdiff_t": "long",
 }  # fmt: skip
 VECTORS = {
-    f"{kind}{n}": (NUMBERS[of], n)
-    for kind, of in {"float": "float", "double": "double", "int": "int", "uint": "unsigned"}.items()
+    f"{kind}{n}": (dtype, n)
+    for kind, dtype in (
+        ("float", np.float32), ("double", np.float64), ("int", np.int32), ("uint", np.uint32)
+    )
     for n in (2, 3, 4)
-}
-ARRAYS = {kind: (dtype, 1) for kind, dtype in NUMBERS.items()} | {"half": (np.float16, 1)} | VECTORS
+}  # fmt: skip
+ELEMENTS = NUMBERS | {"half": np.float16}  # that an array can have, besides vectors
 
 
 class Parameter(NamedTuple):
@@ -108,7 +106,7 @@ def parameters(text: str, aliases: dict[str, str] | None = None) -> list[Paramet
         while aliases and kind in aliases:
             kind = " ".join(word for word in aliases[kind].split() if word != "const")
         kind = SHORTER.get(kind, kind)
-        known = ARRAYS if star else NUMBERS
+        known = ELEMENTS | VECTORS if star else NUMBERS
         if kind not in known or parameter.count("*") + parameter.count("[") > 1:
             raise ValueError(
                 f"source: expected parameters of {', '.join(NUMBERS)}, pointers to them or to "
@@ -124,7 +122,7 @@ def checked(kernel: str, parameter: Parameter, value):
     name, kind, const = parameter
     if not parameter.array:
         return number(f"{kernel}: {name}", kind, value)
-    dtype, many = ARRAYS[kind[:-1]]
+    dtype, many = VECTORS.get(kind[:-1]) or (ELEMENTS[kind[:-1]], 1)
     known = isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
     if not known or value.dtype != dtype:
         got = value.dtype if known else type(value).__name__
@@ -146,17 +144,25 @@ def checked(kernel: str, parameter: Parameter, value):
 
 def number(name: str, kind: str, value):
     """A number as a C type; raises TypeError if it is none, ValueError if it does not fit."""
-    dtype = NUMBERS[kind]
-    wanted = TRUTHS if kind == "bool" else WHOLE if kind in RANGES else numbers.Real
+    limits = limits_of(kind)
+    wanted = TRUTHS if kind == "bool" else WHOLE if limits else numbers.Real
     if not isinstance(value, wanted) or (kind != "bool" and isinstance(value, TRUTHS)):
         got = f"an array of {value.dtype}" if np.ndim(value) else repr(value)
         raise TypeError(f"{name}: expected a number of type {kind}, got {got}")
-    least, most = RANGES.get(kind, (-math.inf, math.inf))
-    if not least <= value <= most and kind in RANGES:
-        raise ValueError(f"{name}: expected {kind}, {least} to {most}, got {value}")
+    if limits and not limits[0] <= value <= limits[1]:
+        raise ValueError(f"{name}: expected {kind}, {limits[0]} to {limits[1]}, got {value}")
     if kind == "float" and FLOAT_MOST < abs(value) < math.inf:
         raise ValueError(f"{name}: expected float, got {value}, which is too large for it")
-    return dtype(value)
+    return NUMBERS[kind](value)
+
+
+@functools.cache
+def limits_of(kind: str) -> tuple[int, int] | None:
+    """The least and the most of a C type of whole numbers; None for one of other numbers."""
+    dtype = np.dtype(NUMBERS[kind])
+    if dtype.kind not in "iu":
+        return None
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def overlapping(arrays: list[np.ndarray]) -> list[list[int]]:

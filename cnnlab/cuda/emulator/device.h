@@ -160,6 +160,9 @@ template <class T> QUIET T* shared(const char* name) {
     back_to_kernel(was);
     return (T*)start;
 }
+template <class T> void note_global(const char* name, const T& variable) {
+    note_array(name, (const void*)&variable, sizeof(T), sizeof(std::remove_all_extents_t<T>), false);
+}
 template <class T> struct Dynamic {  // an extern __shared__ array outside of functions
     const char* name;
     QUIET operator T*() const { return shared<T>(name); }

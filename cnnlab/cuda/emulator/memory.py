@@ -22,7 +22,7 @@ def protect(start: int, size: int, access: int) -> None:
 
 
 def reserved(size: int, access: int) -> np.ndarray:
-    """Memory of the process, which takes room only where it is used; raises OSError for too much."""
+    """Memory that takes room only where it is used; raises OSError if the addresses run out."""
     room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, access)
     return np.frombuffer(room, np.uint8)
 
@@ -49,8 +49,9 @@ def stacks(n: int = 1024) -> np.ndarray:
 class Arena:
     """Copies of a kernel's arrays, far apart; arrays that overlap do so in their copies.
 
-    `apart` is how many bytes lie between. `regions` has, for each copy, its address, its bytes, and the numbers of the arrays in it;
-    `copies` the arrays there, and `windows` the memory that a kernel can access without harm.
+    `apart` is how many bytes lie between. `regions` has, for each copy, its address, its bytes, and
+    the numbers of the arrays in it; `copies` the arrays there, and `windows` the memory that a
+    kernel can access without harm.
     """
 
     def __init__(self, arrays: list[np.ndarray]):

@@ -13,8 +13,8 @@ from cnnlab.cuda.emulator.compiler import build, source_lines, warnings
 from cnnlab.cuda.emulator.faults import Array, Fault
 from cnnlab.cuda.emulator.memory import Arena
 from cnnlab.cuda.emulator.trace import Trace
+from cnnlab.cuda.emulator.translate import HERE
 
-TRACER = Path(__file__).with_name("tracer.h")
 MOST = 4_000_000  # accesses per launch, of 48 bytes each while it runs
 OPTIONS = (
     "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
@@ -62,7 +62,10 @@ class Traced(Emulated):
         return self.traces[-1]
 
     def _build(self, text: str) -> Path:
-        return build(f'{text}\n#line 1 "tracer.h"\n{TRACER.read_text(encoding="utf-8")}', OPTIONS)
+        return build(
+            f'{text}\n#line 1 "tracer.h"\n{(HERE / "tracer.h").read_text(encoding="utf-8")}',
+            OPTIONS,
+        )
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return lambda: self._run(name, sizes, arguments, shared)

@@ -1,4 +1,4 @@
-"""From CUDA C to C++: what a compiler for this CPU does not understand is rewritten, on its line."""
+"""From CUDA C to C++: what a compiler for this CPU does not understand is rewritten in place."""
 
 import re
 from pathlib import Path
@@ -13,8 +13,8 @@ INCLUDED = re.compile(
     r'c(?:assert|float|limits|math|stdint|stdio|stdlib|string))[>"]'
 )
 UNSUPPORTED = re.compile(
-    r"cooperative_groups|\bcg::|#[ \t]*include[^\n]*|<<<|__managed__|__cluster_dims__|\basm\b|\bwmma\b|"
-    r"\bcuda::|\bcuda[A-Z]\w*|\b(?:texture|surface)\b|\btex[123]D\w*|\bcurand\w*|__nv_bfloat16|"
+    r"cooperative_groups|\bcg::|#[ \t]*include[^\n]*|<<<|__managed__|__cluster_dims__|\basm\b|"
+    r"\bwmma\b|\bcuda::|\bcuda[A-Z]\w*|\b(?:texture|surface)\b|\btex[123]D\w*|\bcurand\w*|__nv_bfloat16|"
     r"\bhalf2\b|\bint\s+main\b"
 )
 ALIGN = r"(?:__align__|alignas)\s*\(\s*\w+\s*\)"
@@ -33,7 +33,7 @@ EXPORT const char* run_{name}(void** arguments, const unsigned* sizes, size_t sh
     return emulator::run(call, arguments, sizes, shared);
 }}
 """
-NOTE = 'emulator::note_array("{0}", &{0}, sizeof {0}, sizeof(std::remove_all_extents_t<decltype({0})>), false);'
+NOTE = 'emulator::note_global("{0}", {0});'
 
 
 def translate(source: str, kernels: list[str]) -> str:
@@ -49,7 +49,8 @@ def translate(source: str, kernels: list[str]) -> str:
     body = SHARED.sub(lambda found: shared_variables(found, body), body)
     if found := re.search(r"__shared__", body):
         raise ValueError(
-            f"source: the emulator does not know this use of __shared__: {said(body, found.start())}"
+            "source: the emulator does not know this use of __shared__: "
+            f"{said(body, found.start())}"
         )
     if re.search(r"_sync\b", body):  # a thread that returns early takes no part in shuffles
         body = re.sub(r"\breturn\s*;", "{ emulator::left(); return; }", body)
