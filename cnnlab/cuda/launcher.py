@@ -3,9 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from cnnlab.cuda.arguments import checked, kernels_of
+from cnnlab.cuda.arguments import WHOLE, checked, kernels_of
 from cnnlab.runtime.arguments import one_of
 
 # What every GPU grants (CUDA C++ Programming Guide, "Compute Capabilities").
@@ -42,7 +40,7 @@ class Launcher:
     def _checked(self, name, grid, block, arguments, shared) -> tuple:
         one_of("name", name, self.parameters)
         sizes = sizes_of(name, grid, block)
-        if not isinstance(shared, int | np.integer) or not 0 <= shared <= MOST_SHARED:
+        if not isinstance(shared, WHOLE) or not 0 <= shared <= MOST_SHARED:
             raise ValueError(
                 f"{name}: shared: expected 0 to {MOST_SHARED} bytes of shared memory, got {shared}"
             )
@@ -67,8 +65,8 @@ def sizes_of(kernel: str, grid: Sequence[int], block: Sequence[int]) -> list[int
     """The three sizes of a grid and of a block; raises ValueError if no GPU has such."""
     found = []
     for sizes in (grid, block):
-        sizes = list(sizes) if isinstance(sizes, Sequence) else [sizes]
-        whole = all(isinstance(n, int | np.integer) and n > 0 for n in sizes)
+        sizes = list(sizes) if isinstance(sizes, tuple | list) else [sizes]
+        whole = all(isinstance(n, WHOLE) and n > 0 for n in sizes)
         if not whole or not 1 <= len(sizes) <= 3:
             break
         found += [int(n) for n in sizes] + [1] * (3 - len(sizes))
