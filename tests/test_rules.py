@@ -213,7 +213,8 @@ ELSEWHERE = {
     r"|threads\.(?!steps).+)",
     "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|reductions|stationarity)",
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
-    "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
+    # which the emulator and the GPU build on, and what it asks a compiler
+    "cuda/test_emulator.py": r"cuda\.launcher|cuda\.emulator\.compiler",
     "cuda/test_gpu.py": r"cuda\.cupy_device",
     "ranks/test_cluster.py": r"ranks\.watchdog",  # what a cluster leaves
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks

@@ -86,6 +86,8 @@ def traced_device(source: str, traces: list) -> Launcher:
 def traced() -> Iterator[list]:
     """Run all kernels of a `with` block on the emulator; yield the list of their traces.
 
+    Of a launch with millions of accesses, some blocks are traced, and the trace says so.
+
     A trace has faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
     """
     global _traces

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import cupy
 import numpy as np
 
+from cnnlab.cuda.arguments import overlapping
 from cnnlab.cuda.launcher import Launcher
 
 FAULTS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
@@ -33,7 +34,7 @@ class OnGpu(Launcher):
         return functools.partial(kernel, *launch, shared_mem=shared)
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
-        there = [cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        there = on_gpu(arguments)
         try:
             self._prepare(name, sizes, there, shared)()
             cupy.cuda.runtime.deviceSynchronize()
@@ -43,6 +44,21 @@ class OnGpu(Launcher):
         for parameter, here, result in zip(kinds, arguments, there, strict=True):
             if isinstance(here, np.ndarray) and not parameter.const:
                 here[...] = result.get()
+
+
+def on_gpu(arguments: list) -> list:
+    """The arguments with NumPy arrays copied to the GPU; those that overlap do so there."""
+    there = list(arguments)
+    hosts = [i for i, argument in enumerate(arguments) if isinstance(argument, np.ndarray)]
+    for group in overlapping([arguments[i] for i in hosts]):
+        arrays = [arguments[hosts[i]] for i in group]
+        first = min(a.ctypes.data for a in arrays)
+        room = cupy.empty(max(a.ctypes.data + a.nbytes - first for a in arrays), np.uint8)
+        for i, array in zip(group, arrays, strict=True):
+            place = room.data + (array.ctypes.data - first)
+            there[hosts[i]] = cupy.ndarray(array.shape, array.dtype, memptr=place)
+            there[hosts[i]].set(array)
+    return there
 
 
 def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:

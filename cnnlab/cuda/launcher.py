@@ -1,41 +1,23 @@
-"""What both devices share: the parameters of a source's kernels, and the checks of a launch."""
+"""What both devices share: the kernels of a source, and the checks of a launch."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-import numpy as np
-
+from cnnlab.cuda.arguments import WHOLE, checked, kernels_of
 from cnnlab.runtime.arguments import one_of
 
-KERNEL = re.compile(r"__global__\s+void\s+(\w+)\s*\(([^)]*)\)")
+# What every GPU grants (CUDA C++ Programming Guide, "Compute Capabilities").
 MOST_THREADS = 1024
-MOST_SHARED = 48 * 1024  # bytes: what every GPU grants a block by default
-DTYPES = {"float*": np.float32, "double*": np.float64, "int*": np.int32}
-SCALARS = {"int": np.int32, "unsigned": np.uint32, "float": np.float32}
-
-
-class Parameter(NamedTuple):
-    """A parameter of a kernel: its name, its type (say, "float*"), and whether it is const."""
-
-    name: str
-    kind: str
-    const: bool
-
-    @property
-    def array(self) -> bool:
-        return self.kind.endswith("*")
+MOST_SHARED = 48 * 1024  # bytes: of a block, by default
+MOST_SIZES = 2**31 - 1, 65535, 65535, 1024, 1024, 64
+AXES = "grid.x", "grid.y", "grid.z", "block.x", "block.y", "block.z"
 
 
 class Launcher:
     """The kernels of one CUDA C source, by name; a subclass for each device runs them."""
 
     def __init__(self, source: str):
-        plain = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
-        self.parameters = {name: parameters(text) for name, text in KERNEL.findall(plain)}
-        if not self.parameters:
-            raise ValueError("source: expected a __global__ function, got none")
+        self.parameters = kernels_of(source)
 
     def launch(self, name: str, grid: Sequence[int], block: Sequence[int], *arguments, shared=0):
         """Run `name<<<grid, block, shared>>>(*arguments)` on arrays and numbers, and wait.
@@ -57,13 +39,8 @@ class Launcher:
 
     def _checked(self, name, grid, block, arguments, shared) -> tuple:
         one_of("name", name, self.parameters)
-        sizes = [*grid, *[1] * (3 - len(grid)), *block, *[1] * (3 - len(block))]
-        if len(sizes) != 6 or min(sizes) < 1 or math.prod(sizes[3:]) > MOST_THREADS:
-            raise ValueError(
-                f"{name}: expected up to three positive sizes each, and at most {MOST_THREADS} "
-                f"threads in a block, got grid {tuple(grid)}, block {tuple(block)}"
-            )
-        if not 0 <= shared <= MOST_SHARED:
+        sizes = sizes_of(name, grid, block)
+        if not isinstance(shared, WHOLE) or not 0 <= shared <= MOST_SHARED:
             raise ValueError(
                 f"{name}: shared: expected 0 to {MOST_SHARED} bytes of shared memory, got {shared}"
             )
@@ -84,35 +61,21 @@ class Launcher:
         self._prepare(name, sizes, arguments, shared)()
 
 
-def parameters(text: str) -> list[Parameter]:
-    """The parameters of a kernel, from the text between its parentheses.
-
-    Raises ValueError for an unknown type.
-    """
+def sizes_of(kernel: str, grid: Sequence[int], block: Sequence[int]) -> list[int]:
+    """The three sizes of a grid and of a block; raises ValueError if no GPU has such."""
     found = []
-    for parameter in text.split(","):
-        words = parameter.replace("*", " * ").split()
-        kind = "".join(word for word in words[:-1] if word not in ("const", "__restrict__"))
-        if kind not in DTYPES and kind not in SCALARS:
-            known = ", ".join([*DTYPES, *SCALARS])
-            raise ValueError(f"source: expected parameters of {known}, got {parameter.strip()!r}")
-        found.append(Parameter(words[-1], kind, "const" in words))
-    return found
-
-
-def checked(kernel: str, parameter: Parameter, value):
-    """An argument of a kernel, as its parameter's type; raises TypeError or ValueError if unfit."""
-    name, kind, _ = parameter
-    if kind in SCALARS:
-        return SCALARS[kind](value)
-    known = isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
-    if not known or value.dtype != DTYPES[kind]:
-        got = value.dtype if known else type(value).__name__
-        raise TypeError(
-            f"{kernel}: {name}: expected an array of {DTYPES[kind].__name__}, got {got}"
-        )
-    if not value.flags.c_contiguous:
+    for sizes in (grid, block):
+        sizes = list(sizes) if isinstance(sizes, tuple | list) else [sizes]
+        whole = all(isinstance(n, WHOLE) and n > 0 for n in sizes)
+        if not whole or not 1 <= len(sizes) <= 3:
+            break
+        found += [int(n) for n in sizes] + [1] * (3 - len(sizes))
+    if len(found) < 6 or math.prod(found[3:]) > MOST_THREADS:
         raise ValueError(
-            f"{kernel}: {name}: expected a C-contiguous array, got strides {value.strides}"
+            f"{kernel}: expected up to three positive sizes each, and at most {MOST_THREADS} "
+            f"threads in a block, got grid {grid}, block {block}"
         )
-    return value
+    for axis, size, most in zip(AXES, found, MOST_SIZES, strict=True):
+        if size > most:
+            raise ValueError(f"{kernel}: {axis}: expected at most {most}, got {size}")
+    return found

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.cuda import SOURCES, emulator
-from cnnlab.cuda.emulator import Emulated
+from cnnlab.cuda import SOURCES
+from cnnlab.cuda.emulator import Emulated, compiler
 
 GRID = """
 extern "C" __global__ void where(int* out, int n)
@@ -163,14 +163,14 @@ def test_a_wrong_array_is_named(array, error, words):
     [
         ("int a;", ValueError, "expected a __global__ function, got none"),
         (
-            "__global__ void k(float3* a) {}",
+            "__global__ void k(image* a) {}",
             ValueError,
-            r"expected parameters of .* got 'float3\* a'",
+            r"expected parameters of .* got 'image\* a'",
         ),
         (
-            "__constant__ int a; __global__ void k(int* a) {}",
+            "__global__ void k(int* a)\n{ __managed__ int b; }",
             ValueError,
-            "source: expected CUDA C that the emulator supports, got __constant__",
+            "source: the emulator does not know __managed__: line 2: { __managed__ int b; }",
         ),
         ("__global__ void k(int* a) { a[0] = b; }", RuntimeError, r"kernel.cu:1.*'b' was not"),
     ],
@@ -183,14 +183,14 @@ def test_sources_that_cannot_be_run_are_refused_with_the_reason(source, error, w
 def test_no_compiler_is_said(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setitem(sys.modules, "ziglang", None)
-    emulator.compiler.cache_clear()
+    compiler.compiler.cache_clear()
     with pytest.raises(RuntimeError, match=r"no C\+\+ compiler: install g\+\+ or clang\+\+"):
-        emulator.compiler()
-    emulator.compiler.cache_clear()
+        compiler.compiler()
+    compiler.compiler.cache_clear()
 
 
 def test_a_changed_source_is_compiled_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(emulator.cache, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(compiler.cache, "folder", lambda name: tmp_path / name)
     for number in (1, 2, 1):
         out = np.zeros(1, np.int32)
         source = f'extern "C" __global__ void k(int* out) {{ out[0] = {number}; }}'

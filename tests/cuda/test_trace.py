@@ -96,7 +96,7 @@ def test_the_convolutions_traffic():
 
 def test_lines_are_those_of_the_source():
     found = trace(
-        kernel("out[threadIdx.x] =\n1;\n\n\nout[threadIdx.x] += a[0];"), *[floats(32)] * 2, 0
+        kernel("out[threadIdx.x] =\n1;\n\n\nout[threadIdx.x] += a[0];"), floats(32), floats(32), 0
     )
     assert set(found.line[found.array == 1]) == {3, 7} and set(found.line[found.array == 0]) == {7}
 

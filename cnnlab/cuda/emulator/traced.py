@@ -1,104 +1,150 @@
 """The emulator with a trace of every load and store."""
 
+import contextlib
 import ctypes
-import functools
-import shutil
-import subprocess
+import io
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.emulator import HERE, Emulated, build
-from cnnlab.cuda.emulator.trace import Array, Trace
+from cnnlab.cuda.emulator import Emulated
+from cnnlab.cuda.emulator.compiler import build, source_lines, warnings
+from cnnlab.cuda.emulator.faults import Array, Fault
+from cnnlab.cuda.emulator.memory import Arena
+from cnnlab.cuda.emulator.trace import Trace
+from cnnlab.cuda.emulator.translate import HERE
 
-GAP = 64 * 1024  # bytes before and after each argument, where accesses out of bounds are caught
-MOST = 20_000_000  # accesses per launch, of 48 bytes each
-OPTIONS = ("-O1", "-g", "-fsanitize=thread", "-fno-inline-functions", "-DCNNLAB_TRACE")
+MOST = 4_000_000  # accesses per launch, of 48 bytes each while it runs
+OPTIONS = (
+    "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
+)  # fmt: skip
 ACCESS = np.dtype(
     [("address", "u8"), ("where", "u8")]
     + [(name, "u4") for name in ("block", "thread", "barriers", "warp_steps", "bytes", "flags")]
 )
-SHARED = np.dtype([("start", "u8"), ("bytes", "u8"), ("item", "u8"), ("name", "S40")])
+ARRAY = np.dtype(
+    [(name, "u8") for name in ("start", "bytes", "item", "shared")] + [("name", "S40")]
+)
+BEYOND = np.dtype(
+    [("where", "u8"), ("index", "i8")]
+    + [(name, "u4") for name in ("size", "block", "thread", "times")]
+)
+
+
+class Filled(Emulated):
+    """The kernels, with local variables that hold zeros or a pattern until they are set."""
+
+    def __init__(self, source: str, fill: str):
+        self._fill = fill
+        super().__init__(source)
+
+    def _build(self, text: str) -> Path:
+        return build(text, ("-O1", f"-ftrivial-auto-var-init={self._fill}"))
 
 
 class Traced(Emulated):
     """Like `Emulated`, but slower, for small sizes: after a launch, `trace` has its accesses.
 
     An access near an array but out of bounds is recorded in the trace; one that is far from every
-    array ends the launch with RuntimeError.
+    array ends the launch with RuntimeError. Of a launch with more than `MOST` accesses, some
+    blocks are traced: `Trace.sampled`.
     """
 
     traces: list[Trace]  # of all launches, in order
 
     def __init__(self, source: str):
         super().__init__(source)
-        self.traces = []
+        self.source, self.traces = source, []
 
     @property
     def trace(self) -> Trace:
         return self.traces[-1]
 
     def _build(self, text: str) -> Path:
-        tracer = (HERE / "tracer.h").read_text(encoding="utf-8")
-        return build(f'{text}\n#line 1 "tracer.h"\n{tracer}', OPTIONS)
+        return build(
+            f'{text}\n#line 1 "tracer.h"\n{(HERE / "tracer.h").read_text(encoding="utf-8")}',
+            OPTIONS,
+        )
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return lambda: self._run(name, sizes, arguments, shared)
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
-        arrays = [a for a in arguments if a.ndim]
-        names = [parameter.name for parameter in self.parameters[name] if parameter.array]
-        constant = [parameter.const for parameter in self.parameters[name] if parameter.array]
-        room = np.zeros(sum(a.nbytes + 256 for a in arrays) + (len(arrays) + 2) * GAP, np.uint8)
-        first, copies = -room.ctypes.data % 256 + GAP, []
-        for array in arrays:
-            copies.append(room[first : first + array.nbytes].view(array.dtype))
-            copies[-1][:] = array.ravel()
-            first += -(-array.nbytes // 256) * 256 + GAP
-        known = [
-            (
-                copy.ctypes.data,
-                GAP,
-                Array(text, copy.size, copy.itemsize, False, empty(copy, const)),
-            )
-            for text, copy, const in zip(names, copies, constant, strict=True)
-        ]
-        given, left = [], iter(copies)
-        for argument in arguments:
-            given.append(next(left) if argument.ndim else argument)
-        start = room.ctypes.data
-        self._library.trace_begin(*map(ctypes.c_size_t, (start, start + room.nbytes, MOST)))
+        kinds = self.parameters[name]
+        pairs = list(zip(kinds, arguments, strict=True))
+        arena = Arena([value for kind, value in pairs if kind.array])
+        copies = iter(arena.copies)
+        given = [next(copies) if kind.array else value for kind, value in pairs]
+        unset = self._unset(arena, name, sizes, given, shared)
+        arena.fill()
+        known = arguments_of([kind for kind in kinds if kind.array], arena)
+        windows = (ctypes.c_uint64 * (2 * len(arena.windows)))(*chain(*arena.windows))
+        self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), MOST)))
         fault = None
         try:
             super()._prepare(name, sizes, given, shared)()
         except RuntimeError as error:
             fault = error
-        self.traces.append(self._taken(name, sizes, known))
-        if fault and str(fault).endswith("wild"):
-            raise RuntimeError(f"{name}: {self.trace.faults()[-1]}") from None
-        if fault and str(fault).endswith("full"):
-            text = f"expected at most {MOST:,} accesses to trace, got more: use smaller sizes"
-            raise RuntimeError(f"{name}: {text}")
+        try:
+            if str(fault).endswith("full"):
+                text = f"expected at most {MOST:,} accesses to trace, got more: use smaller sizes"
+                raise RuntimeError(f"{name}: {text}")
+            self.traces.append(self._taken(name, sizes, known, unset))
+        finally:
+            self._library.trace_end()
+        if str(fault).endswith(("wild", "beyond")):
+            outside = [f for f in self.trace.faults() if f.kind == "out of bounds"]
+            raise RuntimeError(f"{name}: {outside[-1]}") from None
         if fault:
             raise fault
-        for array, copy in zip(arrays, copies, strict=True):
-            array[...] = copy.reshape(array.shape)
+        arena.give_back([kind.const for kind in kinds if kind.array])
 
-    def _taken(self, name: str, sizes: list[int], known: list) -> Trace:
+    def _unset(self, arena: Arena, name: str, sizes, given: list, shared: int) -> list[Fault]:
+        """Local variables that are read before they are set.
+
+        The compiler knows some for certain. Where it only suspects one, the launch runs with two
+        different values in it, and the results tell.
+        """
+        kind = "uninitialised read"
+        certain = warnings(self._path, "uninitialized")
+        faults = [Fault(kind, line, said) for line, said in certain]
+        suspects = warnings(self._path, "maybe-uninitialized|(sometimes|conditional)-uninitialized")
+        if not suspects:
+            return faults
+        results = []
+        for fill in ("zero", "pattern"):
+            try:
+                kernels = Filled(self.source, fill)
+            except RuntimeError:  # GCC before 12 cannot fill variables
+                return faults
+            arena.fill()
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    kernels._prepare(name, sizes, given, shared)()
+                results.append(arena.results())
+            except RuntimeError as error:
+                results.append(str(error))
+        if results[0] != results[1]:
+            faults += [Fault(kind, line, f"{said}, and results differ") for line, said in suspects]
+        return faults
+
+    def _taken(self, name: str, sizes: list[int], known: list, faults: list[Fault]) -> Trace:
         rows = self._rows("trace_accesses", ACCESS)
-        for row in self._rows("trace_shared", SHARED):
-            array = Array(
-                row["name"].decode(), int(row["bytes"] // row["item"]), int(row["item"]), True
-            )
-            known.append((int(row["start"]), 256, array))
+        for row in self._rows("trace_arrays", ARRAY):
+            size, item = int(row["bytes"] // row["item"]), int(row["item"])
+            array = Array(row["name"].decode(), size, item, bool(row["shared"]))
+            known.append((int(row["start"]), 256 if row["shared"] else 64, array))
         address = rows["address"].astype(np.int64)
         number, index = np.full(len(rows), -1), np.zeros(len(rows), np.int64)
         for i, (start, gap, array) in enumerate(known):
             end = start + array.size * array.item
-            near = (address >= start - gap // 2) & (address < end + gap // 2)
-            number[near], index[near] = i, (address[near] - start) // array.item
+            mine = (address >= start) & (address < end)
+            mine |= (number < 0) & (address >= start - gap // 2) & (address < end + gap // 2)
+            number[mine], index[mine] = i, (address[mine] - start) // array.item
         places, place = np.unique(rows["where"], return_inverse=True)
-        lines = np.array(source_lines(self._path, self._base(), tuple(places.tolist())), int)
+        lines = np.array(self._lines(places), int)
+        n_blocks, n_watched = int(np.prod(sizes[:3])), int(self._library.trace_watched())
         columns = {
             n: rows[n].astype(np.int64) for n in ACCESS.names if n not in ("address", "where")
         }
@@ -111,52 +157,44 @@ class Traced(Emulated):
             line=lines[place] if len(rows) else np.empty(0, int),
             place=place,
             **columns,
+            beyond=self._beyond(),
+            compiler=faults,
+            sampled=None if n_watched == n_blocks else (n_watched, n_blocks),
         )
+
+    def _beyond(self) -> list[dict]:
+        """The indices outside of arrays whose size the compiler knows, with their lines."""
+        rows = self._rows("trace_beyond", BEYOND)
+        found = [{name: int(row[name]) for name in BEYOND.names} for row in rows]
+        return [
+            row | {"line": line}
+            for row, line in zip(found, self._lines(rows["where"]), strict=True)
+        ]
+
+    def _lines(self, places: np.ndarray) -> list[int]:
+        return source_lines(self._path, self._base(), tuple(places.tolist()))
 
     def _rows(self, function: str, kind: np.dtype) -> np.ndarray:
         call, first = getattr(self._library, function), ctypes.c_void_p()
         call.restype = ctypes.c_size_t
         n = call(ctypes.byref(first))
-        return (
-            np.frombuffer(ctypes.string_at(first.value or 0, n * kind.itemsize), kind)
-            if n
-            else np.empty(0, kind)
-        )
-
-    def _base(self) -> int:
-        """The address at which the library is loaded."""
-
-        class Info(ctypes.Structure):  # Dl_info, as in dlfcn.h
-            _fields_ = (
-                ("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
-                ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p),
-            )  # fmt: skip
-
-        info, inside = Info(), ctypes.cast(self._library.trace_begin, ctypes.c_void_p)
-        ctypes.CDLL(None).dladdr(inside, ctypes.byref(info))
-        return info.base
+        memory = (ctypes.c_char * (n * kind.itemsize)).from_address(first.value) if n else b""
+        return np.frombuffer(memory, kind)
 
 
-def empty(array: np.ndarray, const: bool) -> np.ndarray | None:
-    """Which elements of an output hold NaN, so that reading them is a fault; None for inputs."""
-    return np.isnan(array) if array.dtype.kind == "f" and not const else None
+def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
+    """For each region of the arena: its start, how far around it accesses are its, its array.
 
-
-@functools.lru_cache(maxsize=256)
-def source_lines(library: Path, base: int, where: tuple[int, ...]) -> list[int]:
-    """The line of the CUDA source for each place in the machine code; 0 where it is unknown."""
-    tool = next(filter(shutil.which, ("addr2line", "llvm-symbolizer", "llvm-addr2line")), None)
-    if not where or tool is None:
-        return [0] * len(where)
-    inlined = ["--no-inlines"] if tool == "llvm-symbolizer" else []
-    # A return address points to the next instruction, so look one byte before it.
-    places = [hex(place - base - 1) for place in where]
-    done = subprocess.run(
-        [tool, *inlined, "-e", str(library), *places], capture_output=True, text=True
-    )
-    lines = [row for row in done.stdout.splitlines() if ":" in row]
-    found = [row.split(" ")[0].split(":") for row in lines]
+    Arguments that overlap are one array, with the names of all of them.
+    """
+    found = []
+    for start, size, group in arena.regions:
+        name = "/".join(kinds[i].name for i in group)
+        item = min(arena.copies[i].itemsize for i in group)
+        const = all(kinds[i].const for i in group)
+        floats = not const and all(arena.copies[i].dtype.kind == "f" for i in group)
+        empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
+        found.append((group[0], start, Array(name, size // item, item, False, empty, const)))
     return [
-        int(line) if file.endswith("kernel.cu") and line.isdecimal() else 0
-        for file, line, *_ in found
+        (start, arena.apart, array) for _, start, array in sorted(found, key=lambda row: row[0])
     ]

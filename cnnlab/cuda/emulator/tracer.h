@@ -1,5 +1,6 @@
 // A trace of every access. With -fsanitize=thread the compiler calls these functions before each load
-// and store; here they are ours, not the sanitizer's. This file follows device.h.
+// and store; here they are ours, not the sanitizer's. With -fsanitize=bounds it calls another for an
+// index outside of an array whose size it knows. This file follows the kernel.
 
 namespace emulator {
 
@@ -8,54 +9,94 @@ struct Access {
     uint32_t block, thread, barriers, warp_steps, bytes, flags;
 };
 struct Array {
-    uint64_t start, bytes, item;
+    uint64_t start, bytes, item, shared;
     char name[40];
 };
+struct Window { uint64_t start, end; };  // memory that may be accessed: an argument and around it
+struct Beyond { uint64_t where; int64_t index; uint32_t size, block, thread, times; };
 static Access* accesses;
-static Array shared_arrays[64];
-static uintptr_t arena_first, arena_last;  // the memory that holds the kernel's arguments
-static size_t n_accesses, room_for, most_accesses, n_shared_arrays;
+static Array arrays[64];
+static const Window* windows;
+static Beyond beyond[65];  // the last: for what finds no room
+static size_t n_accesses, room_for, most_accesses, n_arrays, n_windows, n_beyond;
+static size_t n_watched, n_to_watch, n_before;  // blocks that are traced; accesses of earlier ones
+static const size_t SAMPLE = 4;  // a sample has this part of the accesses that there is room for
 
-QUIET static bool within(uintptr_t at, uintptr_t first, size_t bytes) {
-    return at >= first && at < first + bytes;
-}
-
-QUIET static bool known(uintptr_t at) {  // in an argument or a shared array, or near one
-    if (within(at, arena_first, arena_last - arena_first)) return true;
-    for (const Array* array = shared_arrays; array < shared_arrays + n_shared_arrays; array++)
-        if (within(at, array->start - GUARD, array->bytes + 2 * GUARD)) return true;
+static bool known(uintptr_t at) {
+    for (const Window* w = windows; w < windows + n_windows; w++)
+        if (at >= w->start && at < w->end) return true;
+    for (const Array* a = arrays; a < arrays + n_arrays; a++) {
+        size_t guard = a->shared ? GUARD : 0;
+        if (at >= a->start - guard && at < a->start + a->bytes + guard) return true;
+    }
     return false;
 }
 
-QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where) {
-    if (!in_kernel) return;
-    in_kernel = false;
-    uintptr_t at = (uintptr_t)address;
-    if (!within(at, (uintptr_t)&index, sizeof index)
-        && !within(at, (uintptr_t)stacks, n_fibres * STACK)) {
-        unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-        const Fibre& me = fibres[running];
-        if (n_accesses == room_for)
-            accesses = (Access*)realloc(accesses, (room_for = 2 * room_for + 1024) * sizeof(Access));
-        accesses[n_accesses++] = {at, (uint64_t)where, block, (uint32_t)running, me.barriers,
-                                  me.warp_steps, bytes, flags};
-        if (!known(at)) fail("wild");
-        if (n_accesses >= most_accesses) fail("full");
-        if (error[0]) emulator_switch(&fibres[running].stack, scheduler);  // does not return
-    }
-    in_kernel = true;
+static uint32_t block_number() { return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
+
+// All blocks if the first lets expect that there is room for them; else some at the start, as
+// neighbours may race, some evenly spread, and the last, where guards are missing.
+static void choose(size_t block, size_t total) {
+    if (block == 0) n_watched = 0, n_to_watch = total;
+    if (block == 1 && n_accesses > most_accesses / total)
+        n_to_watch = most_accesses / SAMPLE / n_accesses;
+    size_t half = n_to_watch / 2 + 1;
+    watched = n_to_watch >= total || block < half || block + 1 == total
+              || block * half / total != (block - 1) * half / total;
+    watched = watched && (block == 0 || n_accesses < most_accesses);
+    n_watched += watched;
+    n_before = n_accesses;
 }
 
-static void note_shared(const char* name, void* start, size_t bytes, size_t item) {
-    for (size_t i = 0; i < n_shared_arrays; i++)
-        if (shared_arrays[i].start == (uint64_t)start) return;
-    if (n_shared_arrays == sizeof shared_arrays / sizeof *shared_arrays) {
-        fail("more than %zu shared arrays", n_shared_arrays);
+QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where) {
+    if (!in_kernel || !watched) return;
+    in_kernel = false;
+    uintptr_t at = (uintptr_t)address;
+    if (at - (uintptr_t)&index >= sizeof index && at - (uintptr_t)stacks >= 1024 * stack_bytes) {
+        const Fibre& me = fibres[running];
+        if (n_accesses == room_for) {
+            room_for = 2 * room_for + 1024 < most_accesses ? 2 * room_for + 1024 : most_accesses;
+            accesses = (Access*)realloc(accesses, room_for * sizeof(Access));
+        }
+        accesses[n_accesses++] = {at, (uint64_t)where, block_number(), (uint32_t)running, me.barriers,
+                                  me.warp_steps, bytes, flags};
+        if (!known(at)) fail("wild");
+        if (n_accesses >= most_accesses && n_watched == 1) fail("full");
+        if (n_accesses >= most_accesses && n_watched > 1) {  // leave this block out, and all others
+            n_watched--;
+            n_accesses = n_before;
+            watched = false;
+            most_accesses = n_accesses;
+        }
+    }
+    back_to_kernel();
+}
+
+static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared) {
+    for (size_t i = 0; i < n_arrays; i++)
+        if (arrays[i].start == (uint64_t)start) return;
+    if (n_arrays == sizeof arrays / sizeof *arrays) {
+        fail("expected at most %zu shared arrays, got more", n_arrays);
         return;
     }
-    Array& array = shared_arrays[n_shared_arrays++];
-    array = {(uint64_t)start, bytes, item, ""};
+    Array& array = arrays[n_arrays++];
+    array = {(uint64_t)start, bytes, item, shared, ""};
     strncpy(array.name, name, sizeof array.name - 1);
+}
+
+// An array's own index far outside stops the kernel, as it could hit a stack.
+QUIET static void note_beyond(int64_t index, const char* type, void* where) {
+    const char* extent = strchr(type, '[');
+    unsigned size = extent ? strtoul(extent + 1, nullptr, 10) : 0;
+    bool far = index < -64 || index >= (int64_t)size + 64;
+    Beyond* seen = beyond;
+    while (seen < beyond + n_beyond && (seen->where != (uint64_t)where || far)) seen++;
+    if (seen == beyond + n_beyond && n_beyond < 64)
+        beyond[n_beyond++] = {(uint64_t)where, index, size, block_number(), (uint32_t)running, 0};
+    seen->times++;
+    if (!far) return;
+    fail("beyond");
+    stop();
 }
 
 }  // namespace emulator
@@ -81,17 +122,37 @@ extern "C" QUIET void* __tsan_memcpy(void* to, const void* from, size_t n) { ret
 extern "C" QUIET void* __tsan_memmove(void* to, const void* from, size_t n) { return memmove(to, from, n); }
 extern "C" QUIET void* __tsan_memset(void* to, int value, size_t n) { return memset(to, value, n); }
 
-extern "C" void trace_begin(uintptr_t first, uintptr_t last, size_t most) {
-    emulator::arena_first = first;
-    emulator::arena_last = last;
-    emulator::most_accesses = most;
-    emulator::n_accesses = emulator::n_shared_arrays = 0;
+struct EmulatorType { uint16_t kind, info; char name[1]; };  // as the sanitizer lays them out
+struct EmulatorIndex { const char* file; uint32_t line, column; EmulatorType *array, *index; };
+extern "C" QUIET void __ubsan_handle_out_of_bounds(EmulatorIndex* about, uintptr_t index) {
+    unsigned width = 1u << (about->index->info >> 1);  // bits of the index's type
+    int64_t value = width <= 32 && about->index->info & 1 ? (int32_t)index : (int64_t)index;
+    emulator::note_beyond(value, about->array->name, __builtin_return_address(0));
 }
-extern "C" size_t trace_accesses(const emulator::Access** first) {
+
+extern "C" void emulator_globals();  // which notes the source's __device__ variables
+EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most) {
+    emulator::windows = windows;
+    emulator::n_windows = n;
+    emulator::most_accesses = most;
+    emulator::n_accesses = emulator::n_arrays = emulator::n_beyond = 0;
+    emulator_globals();
+}
+EXPORT void trace_end() {  // give the memory back
+    free(emulator::accesses);
+    emulator::accesses = nullptr;
+    emulator::n_accesses = emulator::room_for = 0;
+}
+EXPORT size_t trace_accesses(const emulator::Access** first) {
     *first = emulator::accesses;
     return emulator::n_accesses;
 }
-extern "C" size_t trace_shared(const emulator::Array** first) {
-    *first = emulator::shared_arrays;
-    return emulator::n_shared_arrays;
+EXPORT size_t trace_arrays(const emulator::Array** first) {
+    *first = emulator::arrays;
+    return emulator::n_arrays;
 }
+EXPORT size_t trace_beyond(const emulator::Beyond** first) {
+    *first = emulator::beyond;
+    return emulator::n_beyond;
+}
+EXPORT size_t trace_watched() { return emulator::n_watched; }

@@ -1,0 +1,113 @@
+"""The C++ compiler of this machine, and what it says about a kernel."""
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cnnlab.runtime import cache
+from cnnlab.runtime.files import replacing
+
+# A large array of a thread touches each page of its stack, and so meets the guard at the end.
+ALWAYS = (
+    "-std=c++17",
+    "-fPIC",
+    "-fstack-clash-protection",
+    "-g1",
+    "-fsanitize=integer-divide-by-zero",
+    "-fvisibility=hidden",
+)
+PLAIN = ("-O2",)
+ERRORS = 5  # shown at most: the first ones matter
+UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
+
+
+@functools.cache
+def compiler() -> list[str]:
+    """The command of a C++ compiler: the system's, or the one in the package ziglang.
+
+    Raises RuntimeError without one.
+    """
+    for name in ("g++", "clang++", "c++"):
+        if shutil.which(name):
+            return [name]
+    try:
+        import ziglang
+    except ImportError:
+        raise RuntimeError(
+            "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
+        ) from None
+    return [str(Path(ziglang.__file__).with_name("zig")), "c++"]
+
+
+def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
+    """Compile C++ to a shared library, cached under a digest of its text and options.
+
+    With -Wall among the options, the compiler's warnings about the kernel lie beside the library,
+    see `warnings`. Raises RuntimeError with the compiler's errors.
+    """
+    command = [*compiler(), *ALWAYS, *(() if "-Wall" in options else ("-w",)), *options]
+    digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]
+    library = cache.folder("cuda") / f"{digest}.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "kernel.cpp").write_text(text, encoding="utf-8")
+            # Link without the options: they would add the thread sanitizer's library.
+            steps = [[*command, "-c", "kernel.cpp"], [*compiler(), "-shared", "kernel.o"]]
+            said = ""
+            for step, made in zip(steps, ("kernel.o", "kernel.so"), strict=True):
+                environment = os.environ | {"LC_ALL": "C"}
+                done = subprocess.run(
+                    [*step, "-o", made], capture_output=True, text=True, env=environment, cwd=folder
+                )
+                said += done.stderr
+                if done.returncode:
+                    raise RuntimeError("the CUDA source does not compile:\n" + errors(said, text))
+            if found := [line for line in said.splitlines() if "kernel.cu:" in line]:
+                with replacing(library.with_suffix(".txt")) as file:
+                    file.write("\n".join(found).encode())
+            with replacing(library) as file:
+                file.write(Path(folder, "kernel.so").read_bytes())
+    return library
+
+
+def errors(said: str, text: str) -> str:
+    """The compiler's errors, each with the line of the kernel that it is about."""
+    lines = text.partition('#line 1 "kernel.cu"\n')[2].splitlines()
+    found = []
+    for line in [line for line in said.splitlines() if "error" in line][:ERRORS]:
+        place = re.search(r"kernel\.cu:(\d+)", line)
+        source = lines[int(place[1]) - 1].strip() if place else ""
+        if unknown := UNKNOWN.search(line):
+            line = f"{line}: the emulator does not know {unknown[1]}"
+        found.append(f"{line}\n    {source}" if source else line)
+    return "\n".join(found)
+
+
+def warnings(library: Path, kind: str) -> list[tuple[int, str]]:
+    """The line and the text of each of the compiler's warnings of a kind, such as `[-Wunused]`."""
+    file = library.with_suffix(".txt")
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    found = re.findall(r"kernel\.cu:(\d+):\d+: warning: (.*) \[-W([\w-]+)[]=]", text)
+    return [(int(line), what) for line, what, name in found if re.fullmatch(kind, name)]
+
+
+@functools.lru_cache(maxsize=256)
+def source_lines(library: Path, base: int, where: tuple[int, ...]) -> list[int]:
+    """The line of the CUDA source for each place in the machine code; 0 where it is unknown."""
+    tool = next(filter(shutil.which, ("addr2line", "llvm-symbolizer", "llvm-addr2line")), None)
+    if not where or tool is None:
+        return [0] * len(where)
+    # A return address points to the next instruction, so look one byte before it.
+    places = [hex(place - base - 1) for place in where]
+    command = [tool, "-a", "-i", "-e", str(library), *places]
+    done = subprocess.run(command, capture_output=True, text=True)
+    # For each address the places that it was inlined to, innermost first: helpers, then the kernel.
+    groups = re.split(r"^0x\w+$", done.stdout, flags=re.MULTILINE)[1:]
+    found = [re.search(r"kernel\.cu:(\d+)", group) for group in groups]
+    return [int(place[1]) if place else 0 for place in found]

@@ -1,0 +1,243 @@
+"""The accesses of a kernel to memory, and the faults among them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+WARP = 32  # threads
+WRITE, ATOMIC = 1, 2
+FAR = 16 * 1024  # elements: an index so far outside is not near its array
+COLUMNS = (
+    "block", "thread", "array", "index", "bytes", "flags", "line", "place", "barriers",
+    "warp_steps",
+)  # fmt: skip
+
+
+def joined(*columns: np.ndarray) -> np.ndarray:
+    """One integer key per row of the columns: equal for equal rows, and in the rows' order."""
+    key, extent = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low = int(column.min(initial=0))
+        size = int(column.max(initial=0)) - low + 1
+        if extent * size >= 2**63:
+            found, key = np.unique(key, return_inverse=True)
+            extent = len(found)
+        key, extent = key * size + (column - low), extent * size
+    return key
+
+
+def times(n: int) -> str:
+    """A count of accesses, in words."""
+    return "1 access" if n == 1 else f"{n} accesses"
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument of a kernel, or one of its shared arrays."""
+
+    name: str
+    size: int  # elements
+    item: int  # bytes
+    shared: bool = False
+    empty: np.ndarray | None = None  # which elements held NaN before the launch
+    const: bool = False  # the kernel says that it does not write it
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A faulty access: `kind` is out of bounds, uninitialised read, write to const, or race."""
+
+    kind: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}, line {self.line}: {self.text}"
+
+
+@dataclass
+class Accesses:
+    """The accesses of one launch, one row each, in the emulator's order.
+
+    `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
+    outside it; `line` is the line of the source, and `place` the instruction; `flags` has 1 for a
+    write and 2 for an atomic; `barriers` and `warp_steps` count the barriers of the block, and of
+    the warp, that the thread had passed.
+
+    If there were too many, the rows are those of some blocks: `sampled` has their number, and that
+    of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
+    the faults that it saw.
+    """
+
+    kernel: str
+    block_size: tuple[int, int, int]
+    arrays: list[Array]
+    block: np.ndarray
+    thread: np.ndarray
+    array: np.ndarray
+    index: np.ndarray
+    bytes: np.ndarray
+    flags: np.ndarray
+    line: np.ndarray
+    place: np.ndarray
+    barriers: np.ndarray
+    warp_steps: np.ndarray
+    beyond: list[dict] = field(default_factory=list)
+    compiler: list[Fault] = field(default_factory=list)
+    sampled: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+    def faults(self) -> list[Fault]:
+        """Out of bounds, uninitialised reads, writes to const, races: one per kind, line, array."""
+        each = self._by_element()
+        found = [*each._outside(), *each._beyond(), *each._unwritten(), *each._constants()]
+        found += [*each._races(), *self.compiler]
+        return sorted({(f.kind, f.line, f.text): f for f in found}.values(), key=lambda f: f.line)
+
+    def _by_element(self) -> "Accesses":
+        """The accesses with those of several elements, as of a float4, one row per element."""
+        items = np.array([array.item for array in self.arrays] + [2**32])[self.array]
+        n = np.maximum(self.bytes // items, 1)
+        if (n == 1).all():
+            return self
+        rows = np.repeat(np.arange(len(n)), n)
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        columns["index"] = columns["index"] + np.arange(len(rows)) - np.repeat(np.cumsum(n) - n, n)
+        return replace(self, **columns)
+
+    def who(self, row: int) -> str:
+        """The thread and block of an access, in words."""
+        return self._name(int(self.thread[row]), int(self.block[row]))
+
+    def _name(self, thread: int, block: int) -> str:
+        x, y, _ = self.block_size
+        place = thread % x, thread // x % y, thread // x // y
+        name = thread if self.block_size[1:] == (1, 1) else f"({', '.join(map(str, place))})"
+        return f"thread {name} of block {block}"
+
+    def _element(self, row: int) -> str:
+        return f"{self.arrays[self.array[row]].name}[{self.index[row]}]"
+
+    def _each(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
+        """For each line and array among the rows: the first row, and how many there are."""
+        pairs = joined(self.line[rows], self.array[rows])
+        _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
+        for at, n in zip(first, counts, strict=True):
+            yield int(rows[at]), int(n)
+
+    def _in_shared(self) -> np.ndarray:
+        """Which rows are accesses to shared memory."""
+        return np.array([array.shared for array in self.arrays] + [False])[self.array]
+
+    def _outside(self) -> Iterator[Fault]:
+        sizes = np.array([array.size for array in self.arrays] + [0])
+        bad = (self.array < 0) | (self.index < 0) | (self.index >= sizes[self.array])
+        for row, n in self._each(np.flatnonzero(bad)):
+            verb = "writes" if self.flags[row] & WRITE else "reads"
+            where = "memory that belongs to no array"
+            if self.array[row] >= 0:
+                last = self.arrays[self.array[row]].size - 1
+                index = self.index[row]
+                far = (
+                    f"{index - last} after its last"
+                    if index > last
+                    else f"{-index} before its first"
+                )
+                where = f"{self._element(row)}, {far} element"
+                if not -FAR < index < last + FAR:
+                    where += ", where there is no array"
+            text = f"{self.who(row)} {verb} {where} ({times(n)})"
+            yield Fault("out of bounds", int(self.line[row]), text)
+
+    def _beyond(self) -> Iterator[Fault]:
+        """Indices that leave a local array; a shared array's have been found among the accesses."""
+        sizes = np.array([array.size for array in self.arrays] + [0])[self.array]
+        outside = self._in_shared() & ((self.index < 0) | (self.index >= sizes))
+        for row in self.beyond:
+            same = outside & (self.line == row["line"]) & (self.thread == row["thread"])
+            if (same & (self.block == row["block"])).any():
+                continue
+            who = self._name(row["thread"], row["block"])
+            what = f"takes element {row['index']} of an array of {row['size']}"
+            yield Fault("out of bounds", row["line"], f"{who} {what} ({times(row['times'])})")
+
+    def _constants(self) -> Iterator[Fault]:
+        """Writes to an array that the kernel's parameter says is const."""
+        const = np.array([array.const for array in self.arrays] + [False])[self.array]
+        for row, n in self._each(np.flatnonzero(const & (self.flags & WRITE > 0))):
+            text = f"{self.who(row)} writes {self._element(row)}, a const argument ({times(n)})"
+            yield Fault("write to const", int(self.line[row]), text)
+
+    def _unwritten(self) -> Iterator[Fault]:
+        """Reads before any write: of shared memory, or of an output's NaN."""
+        shared = self._in_shared()
+        candidate = shared.copy()
+        for number, array in enumerate(self.arrays):
+            # Blocks that are not traced may have written it.
+            if array.empty is not None and array.empty.any() and not self.sampled:
+                mine = np.flatnonzero((self.array == number) & (self.index >= 0))
+                mine = mine[self.index[mine] < array.size]
+                candidate[mine] = array.empty[self.index[mine]]
+        rows = np.flatnonzero(candidate)
+        block = np.where(shared[rows], self.block[rows].astype(np.int64), -1)
+        keys = joined(block, self.array[rows], self.index[rows])
+        _, first = np.unique(keys, return_index=True)
+        reads = rows[first][(self.flags[rows[first]] != WRITE)]
+        for row, n in self._each(np.sort(reads)):
+            what = f"{self._element(row)}, which no thread has written"
+            text = f"{self.who(row)} reads {what} ({times(n)})"
+            yield Fault("uninitialised read", int(self.line[row]), text)
+
+    def _races(self) -> Iterator[Fault]:
+        """Two accesses to an element by different threads, one a write, with no barrier between."""
+        shared = self._in_shared()
+        known = self.array >= 0
+        warp = self.thread // WARP
+        everywhere = joined(self.array, self.index)
+        epoch = joined(everywhere, self.block, self.barriers)
+        step = joined(epoch, warp, self.warp_steps)
+        seen = set()
+        for keys, who, rows in (
+            (everywhere, self.block, known & ~shared),
+            (epoch, warp, known),
+            (step, self.thread, known),
+        ):
+            for a, b in self._conflicts(keys, who, np.flatnonzero(rows)):
+                lines = *sorted((int(self.line[a]), int(self.line[b]))), int(self.array[a])
+                if lines in seen:
+                    continue
+                seen.add(lines)
+                first, second = (self._does(row) for row in sorted((a, b)))
+                text = f"{first}, and {second} with no barrier between: {self._element(a)}"
+                yield Fault("race", int(self.line[max(a, b)]), text)
+
+    def _does(self, row: int) -> str:
+        verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}
+        return f"{self.who(row)} {verbs[int(self.flags[row])]} it in line {self.line[row]}"
+
+    def _conflicts(self, keys, who, rows) -> Iterator[tuple[int, int]]:
+        """Pairs of accesses with equal keys and different `who`: one a write, not both atomic."""
+        if not len(rows):
+            return
+        _, group = np.unique(keys[rows], return_inverse=True)
+        n = group.max() + 1
+        flags, who = self.flags[rows], who[rows].astype(np.int64)
+        most, least = np.zeros(n, np.int64), np.full(n, np.iinfo(np.int64).max)
+        np.maximum.at(most, group, who)
+        np.minimum.at(least, group, who)
+        writes = np.bincount(group, flags & WRITE > 0, n) > 0
+        plain = np.bincount(group, flags & ATOMIC == 0, n) > 0
+        bad = (most > least) & writes & plain
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.flatnonzero(bad))
+        # One example per set of lines will do, and there are few sets: some 500 groups show all.
+        for start in starts[:: max(1, len(starts) // 500)]:
+            members = order[start : np.searchsorted(group[order], group[order[start]], "right")]
+            for i in members[np.argsort(flags[members] != WRITE, kind="stable")][:1]:
+                partner = (who[members] != who[i]) & ((flags[members] | flags[i]) & WRITE > 0)
+                partner &= (flags[members] & flags[i] & ATOMIC) == 0
+                for j in members[partner][:1]:
+                    yield int(rows[i]), int(rows[j])

@@ -1,0 +1,101 @@
+"""From CUDA C to C++: what a compiler for this CPU does not understand is rewritten in place."""
+
+import re
+from pathlib import Path
+
+from cnnlab.cuda.arguments import code, said
+
+HERE = Path(__file__).parent
+HEADERS = "switch.h", "device.h", "warp.h", "faults.h", "schedule.h", "functions.h"
+INCLUDED = re.compile(
+    r'#[ \t]*include[ \t]*[<"](?:(?:cuda_runtime|cuda_runtime_api|cuda|device_launch_parameters|'
+    r"cuda_fp16|assert|float|limits|math|stdint|stdio|stdlib|string)\.h|"
+    r'c(?:assert|float|limits|math|stdint|stdio|stdlib|string))[>"]'
+)
+UNSUPPORTED = re.compile(
+    r"cooperative_groups|\bcg::|#[ \t]*include[^\n]*|<<<|__managed__|__cluster_dims__|\basm\b|"
+    r"\bwmma\b|\bcuda::|\bcuda[A-Z]\w*|\b(?:texture|surface)\b|\btex[123]D\w*|\bcurand\w*|__nv_bfloat16|"
+    r"\bhalf2\b|\bint\s+main\b"
+)
+ALIGN = r"(?:__align__|alignas)\s*\(\s*\w+\s*\)"
+SHARED = re.compile(
+    rf"((?:\b(?:static|extern|volatile|const)\s+|{ALIGN}\s*)*)__shared__\s+"
+    rf"((?:(?:volatile|const|struct|{ALIGN})\s+)*)"
+    r"((?:unsigned|signed|long|short)\b(?:\s+(?:int|char|long|short|double)\b)*|[\w:]+(?:\s*<[^;<>]*>)?)"
+    r"([^;]+);"
+)
+DECLARATOR = re.compile(r"\s*([\s*]*)(\w+)\s*((?:\[[^]]*\]\s*)*)$")
+GLOBAL = re.compile(r"__(?:device|constant)__\s+([^;{}()=]*?\w\s*(?:\[[^]]*\]\s*)*)(?==|;|\{)")
+RUN = """
+EXPORT const char* run_{name}(void** arguments, const unsigned* sizes, size_t shared)
+{{
+    auto call = [](void** each) {{ emulator::call({name}, each); }};
+    return emulator::run(call, arguments, sizes, shared);
+}}
+"""
+NOTE = 'emulator::note_global("{0}", {0});'
+
+
+def translate(source: str, kernels: list[str]) -> str:
+    """The C++ for a CUDA source: the headers before it, a C function to run each kernel after it.
+
+    Raises ValueError for CUDA that the emulator does not know, with the line that has it.
+    """
+    body = INCLUDED.sub("", code(source))
+    if found := UNSUPPORTED.search(re.sub(r'"[^"\n]*"', '""', body)):
+        at = body.index(found[0])
+        raise ValueError(f"source: the emulator does not know {found[0]}: {said(source, at)}")
+    globals_ = [name for found in GLOBAL.findall(body) for name in declared(found)]
+    body = SHARED.sub(lambda found: shared_variables(found, body), body)
+    if found := re.search(r"__shared__", body):
+        raise ValueError(
+            "source: the emulator does not know this use of __shared__: "
+            f"{said(body, found.start())}"
+        )
+    if re.search(r"_sync\b", body):  # a thread that returns early takes no part in shuffles
+        body = re.sub(r"\breturn\s*;", "{ emulator::left(); return; }", body)
+    runs = "".join(RUN.format(name=name) for name in kernels)
+    notes = " ".join(NOTE.format(name) for name in globals_)
+    runs += f'extern "C" void emulator_globals() {{ {notes} }}\n'
+    names = [*HEADERS, *(["half.h"] if re.search(r"\b(?:__)?half\b|__half2float", body) else [])]
+    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
+    return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
+
+
+def declared(text: str) -> list[str]:
+    """The names that a declaration of variables declares: `int a, b[3]` gives a and b."""
+    return [
+        re.sub(r"\[[^]]*\]", " ", part).replace("*", " ").split()[-1] for part in text.split(",")
+    ]
+
+
+def shared_variables(declaration: re.Match, text: str) -> str:
+    """The C++ for a declaration of __shared__ variables, on one line to keep line numbers."""
+    before, between, kind, variables = declaration.groups()
+    words = before + " " + between
+    align = " ".join(re.findall(ALIGN, words))
+    kind = " ".join((["volatile"] if "volatile" in words else []) + [kind])
+    made = []
+    for variable in variables.replace("\n", " ").split(","):
+        found = DECLARATOR.fullmatch(variable)
+        if not found:
+            raise ValueError(
+                "source: expected __shared__ variables without initial values, got "
+                f"{said(text, declaration.start())}"
+            )
+        stars, name, extents = found.groups()
+        extents = extents.strip()
+        if "extern" in words.split():
+            inside = text.count("{", 0, declaration.start()) > text.count(
+                "}", 0, declaration.start()
+            )
+            call = f'emulator::shared<{kind}{stars}>("{name}")'
+            outside = f'static const emulator::Dynamic<{kind}{stars}> {name}{{"{name}"}};'
+            made.append(f"{kind}{stars}* {name} = {call};" if inside else outside)
+            continue
+        made.append(
+            f"typedef {align} {kind}{stars} {name}_type{extents}; "
+            f"static emulator::Shared<{name}_type> {name}_room; "
+            f'{name}_type& {name} = emulator::shared("{name}", {name}_room);'
+        )
+    return " ".join(made)
