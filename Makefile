@@ -35,7 +35,7 @@ test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
 
 setup: $(VENV)/installed  ## only make .venv and install into it
-	@:
+	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Ready: make course runs every lesson; make lab opens them",:)
 
 lab: setup  ## open JupyterLab at the first lesson
 	@$(IN_VENV) jupyterlab notebooks/00_start_here.ipynb

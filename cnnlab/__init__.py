@@ -11,10 +11,17 @@ __version__ = "0.1.0"
 def _widen_vectors() -> None:
     """Let Numba use 512-bit vectors, of which LLVM is shy on Intel servers; here they pay.
 
-    Unless the reader has chosen with NUMBA_CPU_FEATURES. Numba looks once, when the first function
-    is decorated, so this cannot wait until the kernels are imported; and it is not imported here,
-    because the command line sets the number of its threads before that.
+    Unless the reader has chosen with NUMBA_CPU_FEATURES, or with NUMBA_CPU_NAME another processor,
+    whose own features then count. Numba looks once, when the first function is decorated, so this
+    cannot wait until the kernels are imported; and it is not imported here, because the command
+    line sets the number of its threads before that.
     """
+    if os.environ.get("NUMBA_CPU_NAME"):
+        os.environ.setdefault("NUMBA_CPU_FEATURES", "")
+        return
+    if os.environ.get("NUMBA_CPU_NAME"):
+        os.environ.setdefault("NUMBA_CPU_FEATURES", "")
+        return
     try:
         found = llvmlite.binding.get_host_cpu_features()
     except RuntimeError:  # LLVM cannot tell on this system
@@ -23,8 +30,11 @@ def _widen_vectors() -> None:
         return
     features = f"{found.flatten()},-prefer-256-bit"
     os.environ.setdefault("NUMBA_CPU_FEATURES", features)
-    if (numba := sys.modules.get("numba")) and numba.config.CPU_FEATURES is None:
-        numba.config.CPU_FEATURES = features
+    if "numba" in sys.modules:
+        import numba  # waits for a thread that is just importing it
+
+        if numba.config.CPU_FEATURES is None:
+            numba.config.CPU_FEATURES = features
 
 
 def _unroll_once() -> None:

@@ -16,7 +16,10 @@ from cnnlab.runtime import thread_pool
 from cnnlab.runtime.arguments import parse_positive, parse_whole
 from cnnlab.runtime.failures import MENDABLE, one_line
 from cnnlab.runtime.failures import status as status_of
+from cnnlab.runtime.files import check_writable
 from cnnlab.training import BATCH, RATE
+
+MANY = 10_000  # images: an epoch of fewer teaches a network little
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,6 +33,8 @@ def main(words: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     chosen = parser().parse_args(words)
     try:
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
@@ -83,7 +88,8 @@ def add_train_options(command: Parser) -> None:
     option = command.add_argument
     option("--kernels", metavar="NAME", help=f"{', '.join(KERNELS)} (default: vector)")
     option("--network", default="report", choices=NETWORKS, help="(default: report)")
-    option("--epochs", type=parse_whole, default=1, metavar="N", help="epochs in all (default: 1)")
+    what = f"epochs in all (default: 1, or 10 where there are fewer than {MANY:,} images)"
+    option("--epochs", type=parse_whole, metavar="N", help=what)
     what = f"learning rate (default: {RATE})"
     option("--rate", type=parse_positive, default=RATE, metavar="R", help=what)
     what = "of the initial parameters and the order of the images (default: 0)"
@@ -136,6 +142,8 @@ def threads_for(strategies, asked: int | None) -> int:
     if asked is not None and asked > 1 and not parallel:
         names = ", ".join(strategy.name for strategy in strategies)
         raise ValueError(f"--threads: expected 1, {names} runs on one thread, got {asked}")
+    if asked and asked > (cores := thread_pool.usable_cores()) and job.is_first():
+        print(f"cnnlab: --threads: {asked} threads share {cores} cores", file=sys.stderr)
     return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
 
 
@@ -150,10 +158,8 @@ def show_machine(chosen) -> int:
     if chosen.json:
         print(json.dumps(machine.describe() | {"float32_peak": peak, "bandwidth": bandwidth}))
     else:
-        print(machine.summary())
-        print(
-            f"one core   {peak / 1e9:.0f} GFLOP/s (float32), {bandwidth / 1e9:.1f} GB/s, measured"
-        )
+        print(f"{machine.summary()}\none core   {peak / 1e9:.0f} GFLOP/s (float32),", end=" ")
+        print(f"{bandwidth / 1e9:.1f} GB/s, measured")
     return 0
 
 
@@ -190,7 +196,7 @@ def train_with(method, chosen) -> int:
         data,
         strategy,
         network=NETWORKS[chosen.network],
-        epochs=chosen.epochs,
+        epochs=chosen.epochs or (1 if len(data.train_images) >= MANY else 10),
         batch=chosen.batch,
         rate=chosen.rate,
         seed=chosen.seed,
@@ -204,7 +210,11 @@ def train_with(method, chosen) -> int:
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json:
-        print(json.dumps(summary(result, strategy, n_threads, method, data, chosen)))
+        from cnnlab.bench import records
+
+        job_facts = {"method": chosen.ranks or "alone", "n_ranks": method.size}
+        plan = {"n_threads": n_threads, **job_facts, "network": chosen.network}
+        print(json.dumps(records.of_training(result, strategy, data, chosen.batch, plan)))
     return 1 if result.unsaved else 0
 
 
@@ -216,30 +226,6 @@ def show_epoch(row: dict) -> None:
         f"{row['images_per_second']:,.0f} images/s",
         flush=True,
     )
-
-
-def summary(result, strategy, n_threads: int, method, data, chosen) -> dict:
-    """What `train --json` prints about a training."""
-    from cnnlab.bench import machine
-
-    seconds = sum(row["seconds"] for row in result.history) / len(result.history)
-    return {
-        "kernels": strategy.name,
-        "n_threads": n_threads,
-        "method": chosen.ranks or "alone",
-        "n_ranks": method.size,
-        "network": chosen.network,
-        "data": data.name,
-        "n_images": len(data.train_images),
-        "batch": chosen.batch,
-        "epochs": chosen.epochs,
-        "seconds_per_epoch": seconds,
-        "images_per_second": len(data.train_images) / seconds,
-        "train_loss": result.history[-1]["loss"],
-        "test_accuracy": result.history[-1]["test_accuracy"],
-        "history": result.history,
-        "machine": machine.describe(),
-    }
 
 
 def bench(chosen) -> int:
@@ -254,6 +240,9 @@ def bench(chosen) -> int:
     names = [find(name).name for name in chosen.kernels.split(",")]
     n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)
     data = load(chosen.data, chosen.images)
+    if folder := chosen.record and Path(chosen.record):
+        folder.mkdir(parents=True, exist_ok=True)
+        check_writable("--record", folder / "speedup.png")
     how = {"batch": chosen.batch, "repeats": chosen.repeats}
     report = benchmark.run(names, data, n_threads=n_threads, against=chosen.against, **how)
     print(benchmark.table(report))
@@ -262,16 +251,20 @@ def bench(chosen) -> int:
 
         report["sweep"] = thread_scaling.run(data, **how)
         print("\n" + thread_scaling.table(report["sweep"]))
-    if chosen.record:
+    status = 0
+    if folder:
         from cnnlab.bench import records
         from cnnlab.show.report import draw
 
-        folder = Path(chosen.record)
-        print("recorded in", records.keep(report, folder))
-        draw(report, folder / "speedup.png")
+        try:
+            print("recorded in", records.keep(report, folder))
+            draw(report, folder / "speedup.png")
+        except OSError as problem:
+            print(f"cnnlab: --record: {problem}", file=sys.stderr)
+            status = 1
     if chosen.json:
         print(json.dumps(report))
-    return 0
+    return status
 
 
 if __name__ == "__main__":

@@ -70,8 +70,44 @@ def test_a_checkpoint_that_cannot_be_written_is_told(capsys, tmp_path, monkeypat
 
     monkeypatch.setattr(checkpoint, "save", full)
     options = ["--data", "digits", "--images", "64", "--save", str(tmp_path / "a.npz")]
-    assert main(["train", *options]) == 0
-    assert "cnnlab: epoch 1 is not in" in capsys.readouterr().err
+    options += ["--epochs", "1"]
+    assert main(["train", *options]) == 1
+    assert "cnnlab: --save: epoch 1 is not in" in capsys.readouterr().err
+
+
+def test_few_images_are_taken_often_unless_told_otherwise(capsys):
+    assert main(["train", "--data", "digits", "--images", "64"]) == 0
+    assert capsys.readouterr().out.count("epoch ") == 10
+
+
+def test_more_threads_than_cores_are_told(capsys, monkeypatch):
+    monkeypatch.setattr("cnnlab.runtime.thread_pool.usable_cores", lambda: 1)
+    monkeypatch.setattr("cnnlab.runtime.thread_pool.size", lambda: 2)
+    options = ["--data", "digits", "--images", "64", "--kernels", "threads", "--epochs", "1"]
+    assert main(["train", *options, "--threads", "2"]) == 0
+    assert capsys.readouterr().err == "cnnlab: --threads: 2 threads share 1 cores\n"
+
+
+def test_python_in_the_place_of_compiled_kernels_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert main(["train", "--data", "digits"]) == 2
+    assert capsys.readouterr().err.startswith("cnnlab: NUMBA_DISABLE_JIT: expected 0")
+
+
+def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    options = ["--kernels", "loops", "--data", "digits", "--images", "64", "--repeats", "1"]
+    options += ["--batch", "4", "--json", "--record"]
+    (tmp_path / "file").touch()
+    assert main(["bench", *options, str(tmp_path / "file")]) == 1
+    assert capsys.readouterr().out == ""  # before it was measured
+    monkeypatch.setattr("cnnlab.bench.records.keep", full)
+    assert main(["bench", *options, str(tmp_path / "new")]) == 1
+    said = capsys.readouterr()
+    assert said.err.endswith("cnnlab: --record: [Errno 28] No space left on device\n")
+    assert json.loads(said.out.splitlines()[-1])["results"]
 
 
 def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp_path):

@@ -18,24 +18,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from cnnlab.kernels.compiled import registers
 from cnnlab.runtime import thread_pool
 
 CPUS = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
-# LLVM's name of a feature: its usual name, float32 lanes of a vector, vector registers; best first.
-SIMD = {
-    "avx512f": ("AVX-512", 16, 32),
-    "avx2": ("AVX2", 8, 16),
-    "avx": ("AVX", 8, 16),
-    "sse2": ("SSE2", 4, 16),
-    "neon": ("NEON", 4, 32),
-}
 
 
 def describe() -> dict:
@@ -192,12 +184,9 @@ def _multiply_adds(lanes: int, n_sums: int) -> Callable[[int], float]:
     return numba.njit("float32(int64)")(lambda n: multiply_adds(n))
 
 
-def _simd() -> tuple[str | None, int, int]:
-    try:
-        has = llvmlite.binding.get_host_cpu_features()
-    except RuntimeError:  # LLVM cannot tell on this system
-        has = {"neon": platform.machine().lower() in ("arm64", "aarch64")}
-    return next((simd for feature, simd in SIMD.items() if has.get(feature)), (None, 4, 16))
+def _simd() -> registers.Registers:
+    """The vector registers that kernels are compiled for."""
+    return registers.found()
 
 
 def _cpu() -> str | None:

@@ -13,8 +13,9 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import ArrayLike
+from tqdm import tqdm
 
-from cnnlab.runtime import text
+from cnnlab.runtime import text, waiting
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_SAMPLE = 1e-4  # seconds: a thousand times the cost of reading the clock
@@ -130,14 +131,19 @@ def compare(
             verdict = (checks or {}).get(name, lambda: None)()
         if verdict is not None and not np.all(verdict):
             raise AssertionError(f"{name or 'call'}: wrong result, so not timed")
-    for call in contestants.values():
-        for _ in range(warmup):
-            call()
-    batch = {name: _batch(call, min_time) for name, call in contestants.items()}
     samples: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(repeats):
+    n_runs = (repeats + 1) * len(contestants)
+    with tqdm(total=n_runs, desc="measuring", leave=False, delay=waiting.AFTER) as bar:
+        batch = {}
         for name, call in contestants.items():
-            samples[name].append(_seconds(call, batch[name]) / batch[name])
+            for _ in range(warmup):
+                call()
+            batch[name] = _batch(call, min_time)
+            bar.update()
+        for _ in range(repeats):
+            for name, call in contestants.items():
+                samples[name].append(_seconds(call, batch[name]) / batch[name])
+                bar.update()
     return {name: Timing(name, tuple(taken), work) for name, taken in samples.items()}
 
 

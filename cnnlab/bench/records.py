@@ -1,11 +1,14 @@
-"""Reports of `bench` as files, one for each machine."""
+"""Reports for programs: of `train`, and of `bench` as files, one for each machine."""
 
 import json
 import re
 from pathlib import Path
 
 from cnnlab import cuda
+from cnnlab.bench import machine
+from cnnlab.kernels import Strategy
 from cnnlab.runtime.files import replacing
+from cnnlab.training import Training
 
 MEASUREMENTS = Path(__file__).resolve().parents[2] / "data" / "measurements"
 
@@ -24,6 +27,25 @@ def keep(report: dict, folder: Path) -> Path:
     with replacing(path) as file:
         file.write((json.dumps(report, indent=1) + "\n").encode())
     return path
+
+
+def of_training(result: Training, strategy: Strategy, data, batch: int, plan: dict) -> dict:
+    """A training as `train --json` tells it; `plan` adds what else was asked for."""
+    seconds = sum(row["seconds"] for row in result.history) / len(result.history)
+    return {
+        "kernels": strategy.name,
+        **plan,
+        "data": data.name,
+        "n_images": len(data.train_images),
+        "batch": batch,
+        "epochs": len(result.history),
+        "seconds_per_epoch": seconds,
+        "images_per_second": len(data.train_images) / seconds,
+        "train_loss": result.history[-1]["loss"],
+        "test_accuracy": result.history[-1]["test_accuracy"],
+        "history": result.history,
+        "machine": machine.describe(),
+    }
 
 
 def recorded(folder: Path = MEASUREMENTS) -> list[dict]:

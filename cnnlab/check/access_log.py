@@ -9,24 +9,26 @@ import numpy as np
 READ, WRITE = "read", "write"
 
 
-class Watched:
+class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     """An array that logs each element read or written, as (name, READ or WRITE, position).
 
-    For kernels run as plain Python, `kernel.py_func`. A view shares the log of its array.
+    For kernels run as plain Python, `kernel.py_func`. A view shares the log of its array. NumPy's
+    functions read all of it, and those that know `out` write it.
     """
 
     def __init__(
         self, name: str, array: np.ndarray, log: list, positions: np.ndarray | None = None
     ):
         self.name, self.array, self.log = name, array, log
-        self.positions = positions
-        if positions is None:
+        self.positions, self.whole = positions, positions is None
+        if self.whole:
             self.positions = np.arange(array.size).reshape(array.shape)
 
     shape = property(lambda self: self.array.shape)
     size = property(lambda self: self.array.size)
     ndim = property(lambda self: self.array.ndim)
     dtype = property(lambda self: self.array.dtype)
+    T = property(lambda self: self.transpose())
 
     def __len__(self):
         return len(self.array)
@@ -39,9 +41,52 @@ class Watched:
         return value
 
     def __setitem__(self, index, value):
-        for position in np.ravel(self.positions[index]):
-            self.log.append((self.name, WRITE, int(position)))
         self.array[index] = value
+        self.note(WRITE, self.positions[index])
+
+    def __array__(self, dtype=None, copy=None):
+        self.note(READ, self.positions)
+        return self.array if dtype is None else self.array.astype(dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        plain = [np.asarray(each) if isinstance(each, Watched) else each for each in inputs]
+        if out is None:
+            return self.of_kernel(getattr(ufunc, method)(*plain, **options))
+        if inputs[0] is out[0] and out[0].whole and getattr(self.log, "task", None):
+            raise TypeError(f"{out[0].name}: += on a whole array is a reduction to Numba")
+        into = tuple(each.array if isinstance(each, Watched) else each for each in out)
+        getattr(ufunc, method)(*plain, out=into, **options)
+        for each in out:
+            if isinstance(each, Watched):
+                each.note(WRITE, each.positions)
+        return out[0]
+
+    def __getattr__(self, name: str):
+        """A method or attribute of the array: a view of it is watched, too."""
+        if name.startswith("_") or not hasattr(self.array, name):
+            raise AttributeError(f"{name}: not known of an array that is watched")
+
+        def method(*arguments, **options):
+            if name == "fill":
+                self[...] = arguments[0]
+                return None
+            found = getattr(self.array, name)(*arguments, **options)
+            if isinstance(found, np.ndarray) and np.shares_memory(found, self.array):
+                positions = getattr(self.positions, name)(*arguments, **options)
+                return Watched(self.name, found, self.log, positions)
+            self.note(READ, self.positions)
+            return self.of_kernel(found)
+
+        return method
+
+    def of_kernel(self, made):
+        """What a kernel has made of the array."""
+        return self.log.watched(made) if isinstance(self.log, Tasks) else made
+
+    def note(self, kind: str, positions) -> None:
+        """Log an access to each of these positions."""
+        for position in np.ravel(positions):
+            self.log.append((self.name, kind, int(position)))
 
 
 def accesses(kernel, **arrays: np.ndarray) -> list[tuple[str, str, int]]:
@@ -65,12 +110,19 @@ def trips(log) -> dict[tuple[str, str], int]:
 
 # --- races --------------------------------------------------------------------------------------
 
+THREADS = 5  # that a kernel is shown which asks for its thread
+
 
 class Tasks(list):
-    """A log that adds the task to each entry: the number of the `prange`, and the iteration."""
+    """A log that adds the task to each entry: the number of the `prange`, and the iteration.
 
-    task: tuple[int, int] | None = None
-    loops = 0
+    Of a kernel `by_thread`, which asks for its thread, it is the thread instead.
+    """
+
+    def __init__(self, by_thread: bool = False):
+        self.task: tuple[int, int] | None = None
+        self.loops = self.own = 0
+        self.by_thread = by_thread
 
     def append(self, entry) -> None:
         super().append((*entry, self.task))
@@ -81,30 +133,75 @@ class Tasks(list):
             yield from range(*bounds)
             return
         self.loops += 1
-        for i in range(*bounds):
-            self.task = self.loops, i
+        for n, i in enumerate(range(*bounds)):
+            self.task = self.loops, n % THREADS if self.by_thread else i
             yield i
         self.task = None
+
+    def thread(self) -> int:
+        """The stand-in for `numba.get_thread_id`."""
+        return 0 if self.task is None else self.task[1]
+
+    def watched(self, made):
+        """What a kernel made: an array that all iterations see is watched."""
+        if self.task is not None or not isinstance(made, np.ndarray) or made.ndim == 0:
+            return made
+        self.own += 1
+        return Watched(f"own array {self.own}", made, self)
+
+    def function(self, original):
+        """The stand-in for a function of NumPy, and anything else of it as it is."""
+        if not callable(original) or isinstance(original, type):
+            return original
+
+        def called(*arguments, **options):
+            if original.__name__.endswith("_like"):  # it reads no element
+                arguments = [a.array if isinstance(a, Watched) else a for a in arguments]
+            made = original(*arguments, **options)
+            return made if isinstance(made, Watched) else self.watched(made)
+
+        return called
+
+
+class Numpy:
+    """The stand-in for `numpy` in a kernel, whose arrays are watched."""
+
+    def __init__(self, log: Tasks):
+        self.log = log
+
+    def __getattr__(self, name: str):
+        return self.log.function(getattr(np, name))
 
 
 def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
     """Run a parallel Numba kernel as plain Python; return which two iterations race, or None.
 
-    Two iterations of a `prange` race if both access an element of an argument and one writes it,
-    however rarely the result is wrong: timing plays no part. `options` go to the kernel. Raises
-    TypeError, AttributeError or Numba's NumbaError for a kernel that plain Python cannot run on
-    elements and slices, or that asks for its thread.
+    Two iterations of a `prange` race if both access an element of an argument, or of an array that
+    the kernel made before, and one writes it, however rarely the result is wrong: timing plays no
+    part. Of a kernel that asks for its thread, two threads race. `options` go to the kernel. Raises
+    TypeError, AttributeError or Numba's NumbaError for a kernel that plain Python cannot run.
     """
-    function, log = getattr(kernel, "py_func", kernel), Tasks()
-    if "get_thread_id" in function.__code__.co_names:
-        raise TypeError("kernel: expected one for any thread, got one that asks for its thread")
+    function = getattr(kernel, "py_func", kernel)
+    log = Tasks("get_thread_id" in function.__code__.co_names)
+    stand_ins = [(numba.prange, log.prange), (np, Numpy(log))]
+    if log.by_thread:
+        threads = (numba.get_thread_id, log.thread), (numba.get_num_threads, lambda: THREADS)
+        stand_ins += threads
     with contextlib.ExitStack() as undo:
-        original = numba.prange
         for names in (vars(numba), function.__globals__):
-            for name in [n for n, value in names.items() if value is original]:
-                undo.callback(names.__setitem__, name, original)
-                names[name] = log.prange
-        function(*(Watched(name, array, log) for name, array in arrays.items()), **options)
+            for name, value in list(names.items()):
+                known = [stand_in for original, stand_in in stand_ins if value is original]
+                if names is function.__globals__ and getattr(np, name, None) is value:
+                    known.append(log.function(value))  # from numpy import …
+                if known:
+                    undo.callback(names.__setitem__, name, value)
+                    names[name] = known[0]
+        try:
+            function(*(Watched(name, array, log) for name, array in arrays.items()), **options)
+        except IndexError:
+            if log.by_thread:
+                raise TypeError("kernel: expected one for any number of threads") from None
+            raise
     seen: dict[tuple, tuple[set, set]] = {}
     for name, kind, position, task in log:
         if task is None:
@@ -116,7 +213,11 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
         if writers and len(readers | writers) > 1:
             one = min(writers)
             other = min((readers | writers) - {one})
-            at = ", ".join(str(i) for i in np.unravel_index(position, arrays[name].shape))
+            where = f"element {position} of an array that the kernel made"
+            if name in arrays:
+                at = np.unravel_index(position, arrays[name].shape)
+                where = f"{name}[{', '.join(map(str, at))}]"
             verb = "write" if other in writers else "use"
-            return f"iterations {one} and {other} of the prange both {verb} {name}[{at}]: a race"
+            who = "threads" if log.by_thread else "iterations"
+            return f"{who} {one} and {other} of the prange both {verb} {where}: a race"
     return None

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from cnnlab import cuda
+from cnnlab.check.answer import judge
 from cnnlab.check.inputs import CASES, STRIDE_ONE, case
 from cnnlab.check.operation import kernel as against_reference
 from cnnlab.check.verdict import Verdict
@@ -41,5 +42,8 @@ def prove(operation: str, function: Callable, **options) -> None:
 
 
 def exercise(operation: str, function: Callable, **options) -> bool:
-    """Print the verdict on an answer, which may still be empty; return whether it is right."""
-    return kernel(operation, function, **options).report()
+    """Print the verdict on an answer, which may still be empty; return whether it is right.
+
+    An answer that calls a strategy of cnnlab is none.
+    """
+    return judge(operation, function, kernel, options)

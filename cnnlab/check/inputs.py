@@ -1,5 +1,6 @@
 """The inputs of a check: sizes that expose common mistakes, and arrays with guards around them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,16 +13,20 @@ POISON = np.nan  # fills outputs before the call: it shows gaps, and sums that d
 
 @dataclass(frozen=True)
 class Case:
-    """One set of sizes, named by what a kernel may overlook."""
+    """One set of sizes, named by what a kernel may overlook; `kind` says what numbers, see KINDS.
+
+    Elementwise operations take the first of N, C, H and W: three of them, or `ndim`.
+    """
 
     what: str
     sizes: dict[str, int] = field(hash=False)
     stride: int = 1
+    kind: str = ""
 
     @property
     def all_sizes(self) -> dict[str, int]:
         """The sizes by letter, with P and Q, which follow from H, W, K and the stride."""
-        sizes = {"D": 11, "O": 5} | self.sizes
+        sizes = {"D": 11, "O": 5, "ndim": 3} | self.sizes
         for inner, outer in (("H", "P"), ("W", "Q")):
             sizes[outer] = (sizes[inner] - sizes["K"]) // self.stride + 1
         return sizes
@@ -35,6 +40,11 @@ class Case:
             return self
         size = self.sizes["K"] if self.stride == 1 else self.stride
         return replace(self, sizes=self.sizes | {"K": size}, stride=size)
+
+    def shape(self, letters: str) -> tuple[int, ...]:
+        """The shape of an argument of the contract."""
+        sizes = self.all_sizes
+        return tuple(sizes[i] for i in ("NCHW"[: sizes["ndim"]] if letters == "..." else letters))
 
 
 def case(
@@ -58,6 +68,40 @@ CASES = [
     case("windows four apart, as in the network", 3, 6, 2, 12, 16, 4, 4),
     case("a batch and a kernel that nothing divides", 17, 1, 7, 13, 12, 6, D=23, O=11),
 ]
+
+# What a kernel in blocks of 4, 8, 12, 16, 32 or 64 may leave out: whole blocks, one more, one less.
+for size in (8, 17, 24, 25, 33, 63, 64, 65, 67, 128, 131):
+    CASES += [
+        case(f"{size} images", size, 1, 1, 3, 4, 2, D=3, O=2, ndim=1),
+        case(f"{size} channels or inputs", 1, size, 1, 3, 4, 2, D=size, O=2, ndim=2),
+        case(f"{size} filters or outputs", 1, 1, size, 3, 4, 2, D=3, O=size),
+        case(f"{size} rows of results", 1, 1, 1, size + 1, 3, 2),
+        case(f"{size} columns of results", 1, 1, 1, 3, size + 1, 2, ndim=4),
+    ]
+CASES += [case(f"a kernel of {k}", 1, 1, 2, k + 1, k + 2, k) for k in (7, 8, 9, 16, 17)]
+CASES += [case(f"{d} inputs", 2, 1, 1, 3, 3, 2, D=d, O=3) for d in (512, 513, 1025, 4099)]
+CASES += [
+    case("259 images, outputs or filters", 259, 1, 1, 2, 2, 2, D=2, O=259),
+    case("the network's first and last layer", 18, 1, 6, 28, 28, 5, D=216, O=10),
+    case("the network's pooling", 18, 6, 1, 24, 24, 4, 4),
+    case("a second convolution, as in LeNet-5", 2, 6, 16, 12, 12, 5, D=784, O=33),
+    case("a large kernel, and blocks left over everywhere", 2, 5, 9, 12, 28, 8, D=100, O=84),
+    case("windows two apart, many of them", 3, 2, 2, 37, 43, 3, 2),
+]
+
+# What else may be in an array: see `numbers`.
+KINDS = {
+    "positive": "numbers that do not cancel",
+    "large": "numbers beyond 1e12",
+    "denormal": "denormal numbers",
+    "extreme": "0, −0 and the ends of the range",
+    "nan": "a NaN in each input",
+}
+for kind, what in KINDS.items():
+    CASES += [
+        replace(case(what, 1, 1, 1, 3, 3, 2, D=3, O=2), kind=kind),
+        replace(case(what, 5, 3, 4, 8, 9, 3, D=19, O=6), kind=kind),
+    ]
 STRIDE_ONE = [each for each in CASES if each.stride == 1]  # for kernels that take no stride
 
 # Enough work for threads to overlap: over many images, and within a single one.
@@ -67,24 +111,31 @@ CROWDS = [
 ]
 
 
+def chosen(operation: str, cases: Sequence[Case]) -> list[Case]:
+    """The cases that differ for an operation: in a size that it has, its stride, or the numbers."""
+    found = {}
+    for each in cases:
+        if each.stride == 1 or operation in STRIDES:
+            asked = each.of(operation)
+            shapes = tuple(map(asked.shape, CONTRACT[operation].values()))
+            found.setdefault((shapes, asked.stride, each.kind), each)
+    return list(found.values())
+
+
 def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[str, np.ndarray]:
-    """The arguments of an operation by name: inputs in (−1, 1), the output filled with POISON.
+    """The arguments of an operation by name; the output is filled with POISON.
 
     `labels` are classes; for the others see `numbers`. Arrays of floats have guards.
     """
-    rng = np.random.default_rng(seed)
-    sizes = case.of(operation).all_sizes
-    arrays = {}
+    rng, asked, arrays = np.random.default_rng(seed), case.of(operation), {}
     for name, letters in CONTRACT[operation].items():
-        shape = (
-            (sizes["N"], sizes["C"], sizes["H"])
-            if letters == "..."
-            else tuple(sizes[i] for i in letters)
-        )
+        shape = asked.shape(letters)
         if name == "labels":
-            arrays[name] = rng.integers(0, sizes["O"], shape)
+            arrays[name] = rng.integers(0, asked.all_sizes["O"], shape)
         else:
-            arrays[name] = guarded(numbers(rng, operation, name, shape).astype(dtype), POISON)
+            drawn = numbers(rng, operation, name, shape)
+            drawn = of_kind(case.kind, rng, operation, name, drawn)
+            arrays[name] = guarded(drawn.astype(dtype), POISON)
     output = list(arrays)[-1]
     arrays[output] = guarded(np.full_like(arrays[output], POISON), 7)
     return arrays
@@ -96,10 +147,61 @@ def numbers(rng: np.random.Generator, operation: str, name: str, shape: tuple) -
         return np.maximum(rng.uniform(-1, 1, shape), 0)
     if name == "y":  # of a sigmoid, away from 0 and 1
         return rng.uniform(0.02, 0.98, shape)
+    if (operation, name) == ("sigmoid", "z"):  # half of them beyond what a short series reaches
+        return rng.uniform(-1, 1, shape) * rng.choice([1, 20], shape)
     if name == "x" and operation.startswith("max_pool"):  # ties, and every second map negative
         below = np.arange(shape[0] * shape[1]).reshape(*shape[:2], 1, 1) % 2 * 16
         return rng.integers(-15, below, shape) / 16
     return rng.uniform(-1, 1, shape)
+
+
+SCALES = {  # of the first input, of the others, and of a bias, which is added to their product
+    "large": (2.0**40, 2.0**40, 2.0**80),
+    "denormal": (2.0**-135, 2.0**100, 2.0**-35),
+}
+EXTREMES = {  # by operation, else by argument
+    "z": [
+        0,
+        1e-40,
+        17,
+        87,
+        88.5,
+        89,
+        104,
+        1e3,
+        3e38,
+        np.inf,
+        -0.0,
+        -1e-40,
+        -17,
+        -87,
+        -88.5,
+        -89,
+        -104,
+        -1e3,
+        -3e38,
+        -np.inf,
+    ],
+    "y": [0, 1, 2.0**-24, 2.0**-25, 1 - 2.0**-24, 1e-30, 1e-40, 0.5],
+    "relu_backward": [0, -0.0, 1e-40, 1e-30, 3e38, np.inf],
+    "max_pool_forward": [0, -0.0, 3e38, -3e38, np.inf, -np.inf],
+    "max_pool_backward": [0, -0.0, 3e38, -3e38, np.inf, -np.inf],
+}
+
+
+def of_kind(kind: str, rng, operation: str, name: str, drawn: np.ndarray) -> np.ndarray:
+    """The numbers drawn for an argument, made into those of a kind; see KINDS."""
+    first = name == next(iter(CONTRACT[operation]))
+    if kind == "positive":
+        return abs(drawn)
+    if kind in SCALES and name != "y":
+        return drawn * SCALES[kind][0 if first else 2 if name == "b" else 1]
+    if kind == "extreme":
+        ends = (EXTREMES.get(operation) or EXTREMES.get(name)) if first else None
+        return rng.permutation(np.resize(ends or [0, -0.0, 1, -1], drawn.size)).reshape(drawn.shape)
+    if kind == "nan":
+        drawn.reshape(-1)[rng.integers(drawn.size)] = np.nan
+    return drawn
 
 
 def guarded(array: np.ndarray, guard: float) -> np.ndarray:

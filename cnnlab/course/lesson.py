@@ -26,21 +26,20 @@ COLAB = "https://colab.research.google.com/github"
 SETUP = """\
 # Setup: runs as is, in a clone of the course and on Colab.
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
-if Path("../cnnlab").is_dir():
+if Path("../cnnlab/kernels").is_dir():
     sys.path.insert(0, "..")  # in a clone, take the clone's cnnlab
-if find_spec("cnnlab") is None:
+try:
+    import cnnlab.kernels
+except ModuleNotFoundError:
+    sys.modules.pop("cnnlab", None)  # any folder of that name will do to import it
     {install}
-if find_spec("cnnlab"):
-    import cnnlab
+import cnnlab
 
-    print("cnnlab", cnnlab.__version__)"""
+print("cnnlab", cnnlab.__version__)"""
 INSTALL = '%pip install --quiet "{package} @ git+{address}"'
-NO_ADDRESS = (
-    """print('Set Repository = "https://…" in pyproject.toml [project.urls]: make render')"""
-)
+NO_ADDRESS = """raise SystemExit("cnnlab is not here: open this lesson in a clone of the course")"""
 
 # Absolute paths of two names or more, except those on every Linux, and object addresses.
 MACHINE_PATH = re.compile(r"(?<![\w.:/<~])/(?!proc/|sys/|dev/)(?:[\w.+-]+/)+[\w.+-]*|site-packages")

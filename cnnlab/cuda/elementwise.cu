@@ -25,8 +25,8 @@ extern "C" __global__ void relu_backward(const float* y, const float* dy, float*
 }
 
 // Binary cross-entropy of the sigmoids y (N,O) and the labels (N): the losses (N) of the images, and
-// the gradient with respect to the preactivation, dz (N,O) = y - onehot. A probability of 0 counts as
-// 1e-30.
+// the gradient with respect to the preactivation, dz (N,O) = y - onehot. A probability below 2^-24
+// counts as that.
 extern "C" __global__ void cross_entropy(const float* y, const int* labels, float* dz, float* losses,
                                          int N, int O)
 {
@@ -37,7 +37,7 @@ extern "C" __global__ void cross_entropy(const float* y, const int* labels, floa
         float right = o == labels[n], p = y[n * O + o];
         dz[n * O + o] = p - right;
         float likely = right ? p : 1.0f - p;
-        loss -= logf(likely < 1e-30f ? 1e-30f : likely);  // fmaxf would make 1e-30 of NaN
+        loss -= logf(likely < 0x1p-24f ? 0x1p-24f : likely);  // fmaxf would swallow NaN
     }
     losses[n] = loss;
 }

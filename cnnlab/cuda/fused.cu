@@ -36,7 +36,7 @@ extern "C" __global__ void pool_sigmoid(const float* x, const float* w, const fl
 }
 
 // Fully connected layer, sigmoid, loss and its gradient dz: one block per image, and a warp of 32
-// threads for each output in turn. A probability of 0 counts as 1e-30.
+// threads for each output in turn. A probability below 2^-24 counts as that.
 extern "C" __global__ void dense_loss(const float* x, const float* w, const float* b,
                                       const int* labels, float* dz, float* losses, int D, int O)
 {
@@ -51,7 +51,8 @@ extern "C" __global__ void dense_loss(const float* x, const float* w, const floa
         if (lane == 0) {
             float p = sigmoid_of(sum + b[o]), right = o == labels[n];
             dz[n * O + o] = p - right;
-            atomicAdd(&total, -logf(fmaxf(right ? p : 1.0f - p, 1e-30f)));
+            float likely = right ? p : 1.0f - p;
+            atomicAdd(&total, -logf(likely < 0x1p-24f ? 0x1p-24f : likely));
         }
     }
     __syncthreads();

@@ -10,14 +10,26 @@ from cnnlab.data.idx_format import DataError
 
 PATIENCE = 3.0  # seconds; a mirror that sends fewer than SLOWEST bytes in that time is given up
 SLOWEST = 32_768
+MOST = 50_000_000  # bytes: a little more than the largest file has when it is not compressed
 PLAIN_WORDS = {
     "ConnectionError": "the connection failed",
     "ChunkedEncodingError": "the answer was cut short",
 }
 
 
+class Bounded(io.BytesIO):
+    """Memory for an answer of at most MOST bytes; more raises DataError."""
+
+    def write(self, data) -> int:
+        if self.tell() + len(data) > MOST:
+            raise DataError(f"more than {MOST:,} bytes")
+        return super().write(data)
+
+
 def fetch(url: str, where: str) -> bytes:
-    """The content of `url`. Raises DataError, naming it as `where`, if it fails or is too slow.
+    """The content of `url`.
+
+    Raises DataError, naming it as `where`, if the transfer fails, or is too slow or too long.
 
     The transfer has a thread of its own, because a socket's time-out stops neither a slow name
     server nor a server that sends a byte now and then.
@@ -27,7 +39,7 @@ def fetch(url: str, where: str) -> bytes:
         import pooch
     problems: list[Exception] = []
     with (
-        io.BytesIO() as answer,  # closed on leaving: an abandoned thread ends at its next write
+        Bounded() as answer,  # closed on leaving: an abandoned thread ends at its next write
         tqdm(desc=where, total=1, unit="B", unit_scale=True, leave=False, delay=0.5) as bar,
     ):
         # This time-out only ends a thread that has been given up already.
@@ -48,7 +60,7 @@ def fetch(url: str, where: str) -> bytes:
                 raise DataError(f"{where}: fewer than {SLOWEST} bytes in {PATIENCE:g} s")
         if problems:
             kind, response = type(problems[0]).__name__, getattr(problems[0], "response", None)
-            why = PLAIN_WORDS.get(kind, kind)
+            why = str(problems[0]) if kind == "DataError" else PLAIN_WORDS.get(kind, kind)
             status = "" if response is None else f" {response.status_code}"
             raise DataError(f"{where}: {why}{status}") from problems[0]
         return answer.getvalue()

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import os
 import zlib
 from dataclasses import dataclass
@@ -107,7 +108,10 @@ def own_folders(name: str) -> list[tuple[Path, str]]:
     """Folders that may hold the dataset and are not ours to change, with what to call them."""
     places = []
     if user_folder := os.environ.get("CNNLAB_DATA"):
-        folder = Path(user_folder).expanduser()
+        try:
+            folder = Path(user_folder).expanduser()
+        except RuntimeError:
+            raise DataError(f"CNNLAB_DATA: expected a folder, got {user_folder!r}") from None
         own = folder / name if (folder / name).is_dir() else folder
         places.append((own, "the folder in CNNLAB_DATA"))
     if system_folder := PUBLISHED[name].system_folder:
@@ -148,7 +152,8 @@ def decode(raw: bytes, name: str, file: str, where: str) -> np.ndarray:
     """The array in `raw`, gzipped or not. Raises DataError unless it is `file` of the dataset."""
     if raw[:2] == b"\x1f\x8b":
         try:
-            raw = gzip.decompress(raw)
+            with gzip.open(io.BytesIO(raw)) as unpacked:
+                raw = unpacked.read(download.MOST)
         except (EOFError, OSError, zlib.error) as error:
             raise DataError(f"{where}: expected a whole gzip file, got: {error}") from None
     array = idx_format.parse(raw, 3 if "idx3" in file else 1, where)

@@ -3,6 +3,12 @@
 A strategy is a module, or a folder, with the functions named in CONTRACT. These are raw: fast, easy
 to read and to paste, and unchecked. `Strategy` checks every argument before it calls one.
 
+NaN in, NaN out: a result whose formula reads a NaN is NaN, the loss too. The loss of an output is
+-log(clip(p, 2**-24, 1)), where p is its float32 activation y if the label names it, and 1 - y if
+not. A saturated y is within 2**-24 of 0 or 1, half a unit in the last place of 1, so the wrong one
+costs 24 ln 2 = 16.6 on either side, in every strategy and however a batch is split. The gradient
+stays y - onehot.
+
 A strategy may offer more: FUSES, the form of the networks whose steps it fuses, and for those
 `loss_and_gradients` and `sgd_steps`; `hardware()`, a line about what it runs on;
 `on_device(array)`, the array in the device's memory; `resident_steps(…)`, training steps whose data
@@ -12,11 +18,12 @@ stay there.
 import contextlib
 import functools
 import importlib
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab.runtime import cache, thread_pool
+from cnnlab.runtime import cache, thread_pool, waiting
 
 # Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
@@ -75,12 +82,17 @@ class Strategy:
         """The module, imported when first used: MPI or CUDA need not be there for the others."""
         module = importlib.import_module(f"cnnlab.kernels.{self.name}")
         cache.keep_compiled()
+        if "numba" in sys.modules:
+            waiting.tell_of_compiling()
         return module
 
     @property
     def lock(self):
-        """What to hold during a call: parallel kernels run one at a time."""
-        return thread_pool.LOCK if self.parallel else contextlib.nullcontext()
+        """What to hold during a call: parallel kernels run one at a time, and not in a fork."""
+        if not self.parallel:
+            return contextlib.nullcontext()
+        thread_pool.refuse_forked_child()
+        return thread_pool.LOCK
 
     def take(self, images: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """A batch: the images with the numbers `chosen`, copied, in the strategy's dtype."""

@@ -232,15 +232,15 @@ def relu_backward(y, dy, dz):
 def cross_entropy(y, labels, dz):
     """Binary cross-entropy: y (N,O), labels (N) → dz (N,O) = y - onehot; returns the loss.
 
-    The loss is summed over batch and classes. A probability of 0 counts as 1e-30.
+    The loss is summed over batch and classes. A probability below 2**-24 counts as that.
     """
     loss = 0.0
     for n in range(y.shape[0]):
         for o in range(y.shape[1]):
             if o == labels[n]:
-                loss -= np.log(max(y[n, o], 1e-30))
+                loss -= np.log(max(y[n, o], 2**-24))
                 dz[n, o] = y[n, o] - 1
             else:
-                loss -= np.log(max(1 - y[n, o], 1e-30))
+                loss -= np.log(max(1 - y[n, o], 2**-24))
                 dz[n, o] = y[n, o]
     return loss

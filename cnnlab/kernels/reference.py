@@ -126,9 +126,9 @@ def cross_entropy(y, labels, dz):
     """Binary cross-entropy of sigmoids y and one-hot labels; returns the loss.
 
     Writes the gradient with respect to the preactivation, y - onehot, to dz. The loss is summed
-    over batch and classes. A probability of 0 counts as 1e-30, so a saturated sigmoid costs 69, not
-    infinity.
+    over batch and classes. A probability below 2**-24 counts as that, so a saturated sigmoid costs
+    16.6, not infinity.
     """
     onehot = np.arange(y.shape[1]) == labels[:, None]
     dz[:] = y - onehot
-    return -np.log(np.maximum(np.where(onehot, y, 1 - y), 1e-30)).sum()
+    return -np.log(np.maximum(np.where(onehot, y, 1 - y), 2**-24)).sum()

@@ -25,6 +25,8 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
 # The controller registers a rank after two heartbeats, by default three seconds apart.
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
+# Of UCX's and libfabric's transports, those that no other machine reaches.
+ONE_MACHINE = {"UCX_TLS": "self,sm", "FI_TCP_IFACE": "lo0" if sys.platform == "darwin" else "lo"}
 GRACE = 3.0  # seconds for the other ranks to finish once one has failed
 PRELUDE = """
 import numpy as np
@@ -143,6 +145,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
     """
     at_least("n_ranks", n_ranks, 1)
     at_least("n_threads", n_threads, 1)
+    shared_memory_files.remove_abandoned()
     mpiexec, name = find_mpiexec(), uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
     watcher = watchdog.watch(name)
@@ -207,11 +210,17 @@ def find_mpiexec() -> str:
     return found
 
 
+def listening_to_nobody(mpiexec: str) -> str:
+    """MPICH's mpiexec.gforker, where it lies beside mpiexec, which listens to other machines."""
+    forker = f"{mpiexec}.gforker"
+    return forker if Path(forker).is_file() else mpiexec
+
+
 def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     """The ipyparallel configuration that starts the controller and the engines."""
     environment = {watchdog.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     threads = "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
-    ranks = environment | dict.fromkeys(threads, str(n_threads))
+    ranks = environment | ONE_MACHINE | dict.fromkeys(threads, str(n_threads))
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     options = []
     if "Open MPI" in version or "OpenRTE" in version:
@@ -221,7 +230,7 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     config = Config()
     config.LocalControllerLauncher.environment = environment
     config.MPIEngineSetLauncher.environment = ranks
-    config.MPIEngineSetLauncher.mpi_cmd = [mpiexec]
+    config.MPIEngineSetLauncher.mpi_cmd = [listening_to_nobody(mpiexec)]
     config.MPIEngineSetLauncher.mpi_args = options
     return config
 

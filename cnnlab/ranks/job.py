@@ -25,6 +25,7 @@ def together(debug: bool = False) -> Iterator:
     as all do with `debug`. Raises ValueError if there is no MPI, or if mpiexec and mpi4py belong
     to different MPI libraries.
     """
+    shared_memory_files.remove_abandoned()
     comm = world()
     if isinstance(comm, Alone):
         raise ValueError("ranks need mpi4py, which is not installed: pip install mpi4py mpich")

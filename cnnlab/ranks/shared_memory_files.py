@@ -4,10 +4,14 @@ Each holds a megabyte per rank, and a container may have 64 MB in all. Only Linu
 """
 
 import contextlib
+import glob
+import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 NAMES = "/dev/shm/mpich_shm_", "/dev/shm/sm_segment."  # MPICH's, and Open MPI's
+YOUNG = 60.0  # seconds in which the ranks of a job that is starting map a new file
 
 
 def mapped_by(pids: Iterable[int]) -> set[str]:
@@ -27,3 +31,19 @@ def remove(files: Iterable[str]) -> None:
     for file in files:
         with contextlib.suppress(OSError):  # another rank was first
             Path(file).unlink()
+
+
+def remove_abandoned() -> None:
+    """Remove this user's files that killed jobs have left: old ones that no process has mapped."""
+    files = {file for start in NAMES for file in glob.glob(f"{start}*") if is_old_and_mine(file)}
+    if files:  # to look through all processes is slow
+        remove(files - mapped_by(int(entry) for entry in os.listdir("/proc") if entry.isdigit()))
+
+
+def is_old_and_mine(file: str) -> bool:
+    """Whether a file is this user's and was last written more than YOUNG seconds ago."""
+    try:
+        about = os.stat(file)
+    except FileNotFoundError:  # its job has just ended
+        return False
+    return about.st_uid == os.getuid() and time.time() - about.st_mtime > YOUNG

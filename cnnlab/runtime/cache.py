@@ -1,5 +1,6 @@
 """What is kept between runs: data sets, and compiled kernels."""
 
+import functools
 import hashlib
 import os
 import shutil
@@ -21,10 +22,17 @@ def folder(name: str) -> Path:
     return Path(pooch.os_cache("cnnlab")) / name
 
 
+def source_files() -> list[Path]:
+    """The files with the sources of all kernels that are kept, and of the compiler's options."""
+    package = Path(__file__).parents[1]
+    elsewhere = package / "__init__.py", package / "ranks" / "schedules.py"
+    return [*elsewhere, *sorted((package / "kernels").rglob("*.py"))]
+
+
 def sources() -> str:
-    """A digest of the sources of all kernels, and of what tells the compiler its options."""
-    digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    for file in (package / "__init__.py", *sorted((package / "kernels").rglob("*.py"))):
+    """A digest of those files."""
+    digest = hashlib.sha256()
+    for file in source_files():
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -50,7 +58,7 @@ def keep_compiled() -> None:
     """Let Numba keep what it compiles of the kernels imported so far, and find it the next time.
 
     Compiling the strategies takes a minute, loading them a second. Kernels that were edited since
-    they were imported are not kept.
+    they were imported are not kept. Where nothing can be written, they run all the same.
     """
     numba = sys.modules.get("numba")
     if numba is None or numba.config.DISABLE_JIT or sources() != IMPORTED:
@@ -65,7 +73,28 @@ def keep_compiled() -> None:
                         kernel.py_func.__module__ == name and not kernel.stats.cache_path
                     ):
                         kernel.enable_caching()
+                        keep_if_possible(kernel._cache)
     except OSError as error:
-        warnings.warn(f"compiled kernels are not kept: {error}", stacklevel=2)
+        not_kept(error.strerror)
     finally:
         numba.config.CACHE_DIR = before
+
+
+def keep_if_possible(compiled) -> None:
+    """Let a kernel's cache, one of Numba's, give up where a file cannot be written: a full disk."""
+    save = compiled.save_overload
+
+    def try_to_save(*what):
+        try:
+            save(*what)
+        except OSError as error:
+            compiled.disable()
+            not_kept(error.strerror)
+
+    compiled.save_overload = try_to_save
+
+
+@functools.cache
+def not_kept(reason: str) -> None:
+    """Say, once for each reason, that compiled kernels are not kept."""
+    warnings.warn(f"compiled kernels are not kept: {reason}", stacklevel=3)

@@ -17,6 +17,31 @@ from cnnlab.runtime.arguments import at_least
 # Parallel kernels run one at a time: Numba's workqueue layer kills a process that is in two of them
 # at once, and on the other layers two would only compete for the cores.
 LOCK = threading.RLock()
+MOST = 1024  # threads; each has half a megabyte of its own
+
+_started_in: int | None = None  # the process that started the pool
+
+
+def refuse_forked_child() -> None:
+    """Raise RuntimeError in a child of `os.fork`, if its parent started the threads.
+
+    GNU OpenMP, which Numba has on Linux, would end the child with a signal.
+    """
+    import numba
+
+    global _started_in
+    _started_in = _started_in or os.getpid()
+    if _started_in == os.getpid() or sys.platform != "linux":
+        return
+    try:
+        layer = numba.threading_layer()
+    except ValueError:  # no parallel kernel has been compiled yet
+        return
+    if layer == "omp":
+        raise RuntimeError(
+            "threads: expected the process that started them, got a child that it forked; "
+            'start it with multiprocessing.get_context("spawn")'
+        )
 
 
 def usable_cores() -> int:
@@ -27,10 +52,12 @@ def usable_cores() -> int:
 def reserve(n_threads: int) -> None:
     """Make room for `n_threads`, even more than there are cores; call it before importing Numba.
 
-    Raises ValueError if Numba is imported already and its pool is smaller.
+    Raises ValueError for more than MOST, or if Numba is imported already and its pool is smaller.
     """
     at_least("n_threads", n_threads, 1)
-    if "numba" not in sys.modules:
+    if n_threads > MOST:
+        raise ValueError(f"n_threads: expected at most {MOST}, got {n_threads}")
+    if imported_numba() is None:
         os.environ["NUMBA_NUM_THREADS"] = str(max(n_threads, size()))
     elif n_threads > size():
         raise ValueError(
@@ -39,11 +66,25 @@ def reserve(n_threads: int) -> None:
         )
 
 
+def imported_numba():
+    """Numba, if it is imported; else None. Waits for a thread that is just importing it."""
+    if "numba" not in sys.modules:
+        return None
+    import numba
+
+    return numba
+
+
 def size() -> int:
-    """Threads in the pool: NUMBA_NUM_THREADS, or one for each core."""
-    if numba := sys.modules.get("numba"):
+    """Threads in the pool: NUMBA_NUM_THREADS, or one for each core.
+
+    Raises ValueError if that variable is no number.
+    """
+    if numba := imported_numba():
         return numba.config.NUMBA_NUM_THREADS
-    return int(os.environ.get("NUMBA_NUM_THREADS") or usable_cores())
+    text = os.environ.get("NUMBA_NUM_THREADS") or str(usable_cores())
+    at_least("NUMBA_NUM_THREADS", int(text) if text.isdecimal() else text, 1)
+    return int(text)
 
 
 @contextlib.contextmanager
@@ -56,6 +97,8 @@ def threads(n_threads: int | None = None) -> Iterator[int]:
     reserve(n_threads)
     import numba
 
+    global _started_in
+    _started_in = _started_in or os.getpid()
     before = numba.get_num_threads()
     numba.set_num_threads(n_threads)
     try:

@@ -4,9 +4,9 @@ from cnnlab.training.evaluate import accuracy, predict
 from cnnlab.training.loop import BATCH, RATE, Diverged, Training, train
 from cnnlab.training.method import Method
 from cnnlab.training.optimizers import OPTIMIZERS, Sgd
-from cnnlab.training.replica import Replica
+from cnnlab.training.replica import Loop, Replica
 
 __all__ = [
-    "BATCH", "OPTIMIZERS", "RATE", "Diverged", "Method", "Replica", "Sgd", "Training", "accuracy",
-    "predict", "train",
+    "BATCH", "OPTIMIZERS", "RATE", "Diverged", "Loop", "Method", "Replica", "Sgd", "Training",
+    "accuracy", "predict", "train",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 from cnnlab.kernels.composition import check_step, fused_or_composed
 from cnnlab.kernels.contract import Strategy, check_array, check_labels
 from cnnlab.network import Parameters
+from cnnlab.runtime.arguments import at_least
 from cnnlab.training.optimizers import Sgd
 
 Loop = Callable[[np.ndarray], float]
@@ -35,6 +36,7 @@ class Replica:
         batch: int,
         optimizer: Sgd,
     ):
+        at_least("batch", batch, 1)
         self.strategy, self.params, self.batch, self.optimizer = strategy, params, batch, optimizer
         self.grads = params.network.zeros(strategy.dtype)
         self.images, self.labels = images.astype(strategy.dtype, copy=False), labels

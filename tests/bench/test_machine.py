@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cnnlab.bench import machine
+from cnnlab.kernels.compiled import registers
 
 KEYS = (
     "cpu physical_cores logical_cores usable_cores simd simd_lanes caches memory os python numpy "
@@ -116,30 +117,16 @@ def test_macos_asks_sysctl(bare, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("features", "expected"),
+    ("found", "expected"),
     [
-        ({"sse2": True, "avx": True, "avx2": True, "avx512f": True}, ("AVX-512", 16)),
-        ({"sse2": True, "avx": True, "avx2": True, "avx512f": False}, ("AVX2", 8)),
-        ({"neon": True}, ("NEON", 4)),
-        ({}, (None, 4)),
+        (registers.AVX512, "AVX-512, 16 float32 lanes"),
+        (registers.NEON, "NEON, 4 float32 lanes"),
+        (registers.Registers(None, 4, 16), None),
     ],
 )
-def test_simd(monkeypatch, features, expected):
-    monkeypatch.setattr(machine.llvmlite.binding, "get_host_cpu_features", lambda: features)
-    assert machine._simd()[:2] == expected
-    simd = machine.describe()["simd"]
-    assert simd == (f"{expected[0]}, {expected[1]} float32 lanes" if expected[0] else None)
-
-
-def test_simd_where_llvm_cannot_tell(monkeypatch):
-    def fail():
-        raise RuntimeError
-
-    monkeypatch.setattr(machine.llvmlite.binding, "get_host_cpu_features", fail)
-    monkeypatch.setattr(platform, "machine", lambda: "arm64")
-    assert machine._simd()[:2] == ("NEON", 4)
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert machine._simd()[0] is None
+def test_vectors_are_those_that_kernels_are_compiled_for(monkeypatch, found, expected):
+    monkeypatch.setattr(registers, "found", lambda: found)
+    assert machine.describe()["simd"] == expected
 
 
 @pytest.mark.parametrize(
@@ -181,10 +168,10 @@ def test_peak_kernel_does_all_its_operations(lanes):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
 @pytest.mark.parametrize(("lanes", "register"), [(8, "ymm"), (16, "zmm")])
 def test_peak_kernel_uses_wide_fused_multiply_adds(lanes, register):
-    _, widest, registers = machine._simd()
-    if lanes > widest or not machine.llvmlite.binding.get_host_cpu_features().get("fma"):
+    name, widest, count = machine._simd()
+    if lanes > widest or name not in ("AVX2", "AVX-512"):
         pytest.skip("this processor has no such instruction")
-    n_sums = 3 * registers // 4
+    n_sums = 3 * count // 4
     (assembly,) = machine._multiply_adds(lanes, n_sums).inspect_asm().values()
     fused = re.findall(rf"vfmadd\w+ps.*%{register}", assembly)
     assert fused and len(fused) % n_sums == 0

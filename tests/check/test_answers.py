@@ -7,8 +7,15 @@ import pytest
 
 FOLDER = Path(__file__).parent / "answers"
 FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("lesson_*.py"))}
-RIGHT = [(name, i) for name, answers in FILES.items() for i in range(len(answers["RIGHT"]))]
-WRONG = [(name, i) for name, answers in FILES.items() for i in range(len(answers["WRONG"]))]
+
+
+def of_all_lessons(kind):
+    """Each answer of that kind, as the lesson and its number; those on a cluster are marked."""
+    return [
+        pytest.param(name, i, marks=[pytest.mark.mpi] * ("shared_ranks" in answers))
+        for name, answers in FILES.items()
+        for i in range(len(answers[kind]))
+    ]
 
 
 def test_every_lesson_has_answers():
@@ -17,13 +24,13 @@ def test_every_lesson_has_answers():
     assert all(answers["RIGHT"] and answers["WRONG"] for answers in FILES.values())
 
 
-@pytest.mark.parametrize("name, i", RIGHT)
+@pytest.mark.parametrize("name, i", of_all_lessons("RIGHT"))
 def test_a_right_answer_is_accepted(name, i, capsys):
     exercise, answer = FILES[name]["RIGHT"][i]
     assert exercise(answer), capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name, i", WRONG)
+@pytest.mark.parametrize("name, i", of_all_lessons("WRONG"))
 def test_a_wrong_answer_is_rejected_with_the_reason(name, i, capsys):
     exercise, answer, word = FILES[name]["WRONG"][i]
     accepted = exercise(answer)

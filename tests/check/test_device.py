@@ -52,6 +52,15 @@ def test_an_answer_without_a_kernel_is_rejected():
     assert not verdict and "no kernel was launched" in verdict.text
 
 
+def test_an_answer_that_launches_the_kernels_of_the_strategy_is_rejected(capsys):
+    def borrowed(dz, db):
+        device.conv_backward_bias(dz, db)
+
+    assert device_check.kernel("conv_backward_bias", borrowed)
+    assert not device_check.exercise("conv_backward_bias", borrowed)
+    assert "expected a kernel of your own" in capsys.readouterr().out
+
+
 def test_tracing_ends_with_its_block():
     y, z = np.zeros(4, np.float32), np.ones(4, np.float32)
     with pytest.raises(KeyError), cuda.traced() as outer:

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 
 from cnnlab import check
-from cnnlab.check import inputs
+from cnnlab.check import inputs, threads
 from cnnlab.kernels import CONTRACT, KERNELS
 
 
 def test_drawn_numbers_differ_between_seeds_and_between_elements():
-    case = inputs.CASES[-1]
+    case = inputs.CASES[10]
     for operation in CONTRACT:
         *given, output = inputs.draw(operation, case).items()
         again, other = inputs.draw(operation, case), inputs.draw(operation, case, seed=1)
         assert np.isnan(output[1]).all()
         for name, array in given:
             assert (array == again[name]).all() and (array != other[name]).any()
-            assert array.dtype == np.int64 or abs(array).max() < 1
+            most = 20 if operation == "sigmoid" else 1
+            assert array.dtype == np.int64 or abs(array).max() < most
             equal = array.dtype == np.int64 or (name == "x" and operation.startswith("max_pool"))
             zero = operation == "relu_backward" and np.count_nonzero(array == 0)
             assert len(np.unique(array)) > (1 if equal else 0.9 * (array.size - zero))
@@ -63,7 +64,7 @@ def winners(x, dz, dx, stride=4, choose=lambda k, l: 0):
     for n, c, p, q in np.ndindex(dz.shape):
         rows, columns = (slice(i * stride, (i + 1) * stride) for i in (p, q))
         seen, out = x[n, c, rows, columns], dx[n, c, rows, columns]
-        k, l = np.nonzero(seen == seen.max())
+        k, l = np.nonzero((seen == seen.max()) | np.isnan(seen))
         out[k[choose(k, l)], l[choose(k, l)]] = dz[n, c, p, q]
 
 
@@ -154,5 +155,6 @@ def test_a_right_answer_is_accepted(answer):
 
 
 @pytest.mark.parametrize("operation", ["pool_forward", "max_pool_forward", "max_pool_backward"])
-def test_a_parallel_kernel_whose_stride_is_not_one_is_right_on_several_threads(operation, capsys):
-    assert check.threaded(operation, KERNELS["threads"].kernel(operation)), capsys.readouterr().out
+def test_a_parallel_kernel_whose_stride_is_not_one_is_right_on_several_threads(operation):
+    verdict = threads.kernel(operation, KERNELS["threads"].kernel(operation))
+    assert verdict, str(verdict)

@@ -10,7 +10,7 @@ from cnnlab.kernels import reference
 
 
 def right(dz, db):
-    reference.conv_backward_bias(dz, db)
+    db[:] = dz.sum(axis=(0, 2, 3))
 
 
 def another_right(dz, db):

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from cnnlab import check
+from cnnlab.check import threads
 from cnnlab.kernels.variants import reductions
 
 
@@ -30,12 +31,65 @@ def test_a_kernel_that_cannot_be_followed_is_still_run(capsys):
     def calls_a_compiled_one(dz, db):
         reductions.bias_private(dz, db, numba.get_num_threads())
 
-    def asks_for_more_than_elements(dz, db):
-        db[:] = dz.reshape(len(dz), len(db), -1).sum(2).sum(0)
-
-    for kernel in (calls_a_compiled_one, asks_for_more_than_elements):
-        assert check.threaded("conv_backward_bias", kernel)
+    assert check.threaded("conv_backward_bias", calls_a_compiled_one)
     assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("decorated", [lambda f: f, numba.njit, numba.njit(fastmath=True)])
+def test_a_kernel_that_is_not_parallel_is_no_answer(decorated, capsys):
+    @decorated
+    def serial(dz, db):
+        for f in numba.prange(len(db)):
+            db[f] = dz[:, f].sum()
+
+    assert not check.threaded("conv_backward_bias", serial)
+    assert "right on 1 thread, and not parallel" in capsys.readouterr().out
+
+
+@numba.njit(parallel=True)
+def sums_of_few_threads(dz, db):
+    """Private sums, of only two threads."""
+    sums = np.zeros((2, len(db)), np.float32)
+    for n in numba.prange(len(dz)):
+        for f in range(len(db)):
+            sums[numba.get_thread_id() % 2, f] += dz[n, f].sum()
+    db[:] = sums[0] + sums[1]
+
+
+@numba.njit(parallel=True)
+def one_place_for_a_sum(dz, db):
+    place = np.zeros(1, np.float32)
+    for f in numba.prange(len(db)):
+        place[0] = dz[:, f].sum()
+        db[f] = place[0]
+
+
+@numba.njit(parallel=True)
+def sums_of_every_thread(dz, db):
+    sums = np.zeros((numba.get_num_threads(), len(db)), np.float32)
+    for n in numba.prange(len(dz)):
+        for f in range(len(db)):
+            sums[numba.get_thread_id(), f] += dz[n, f].sum()
+    db[:] = sums.sum(0)
+
+
+def test_arrays_that_threads_share_are_followed(capsys):
+    for kernel in (sums_of_few_threads, one_place_for_a_sum):
+        assert not check.threaded("conv_backward_bias", kernel)
+        said = capsys.readouterr().out
+        assert "an array that the kernel made: a race" in said and "wrong here" in said
+    assert check.threaded("conv_backward_bias", sums_of_every_thread)
+
+
+def never_ends(dz, db):
+    while True:
+        db[0] = db[0]
+
+
+def test_loops_that_never_end_are_stopped_while_they_are_followed(monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE", 0.2)
+    verdict = threads.follow("conv_backward_bias", never_ends, {})
+    assert not verdict and "not done after 0.2 seconds as plain Python" in verdict.text
 
 
 def on_elements(dz, db):
@@ -43,35 +97,33 @@ def on_elements(dz, db):
         db[f] = dz[0, f, 0, 0]
 
 
-def with_an_array_of_its_own(dz, db):
-    db[0] = np.zeros(1)[0]
-
-
-def with_methods_of_an_array(dz, db):
-    db[0] = dz.sum()
+def with_memory_that_numpy_fills(dz, db):
+    np.copyto(db, dz[0, :, 0, 0])
 
 
 class WrongInTheEleventhRun:
-    """A kernel that is wrong in its eleventh run on many images; its loops are those of another."""
+    """A kernel that is wrong in its eleventh run on a large one; its loops are those of another."""
 
     def __init__(self, loops):
-        self.py_func, self.runs = loops, 0
+        self.py_func, self.runs, self.parallel = loops, 0, reductions.bias_by_filter
 
     def __call__(self, dz, db):
         db[:] = dz.sum((0, 2, 3), np.float64)
-        self.runs += len(dz) > 100
+        self.runs += dz[0, 0].size > 5000
         db[0] += self.runs == 11
 
 
 @pytest.mark.parametrize(
     "loops, runs_often",
-    [(on_elements, False), (with_an_array_of_its_own, True), (with_methods_of_an_array, True)],
+    [(on_elements, False), (with_memory_that_numpy_fills, True)],
 )
 def test_a_large_case_runs_often_where_loops_do_not_tell_all(loops, runs_often, capsys):
     right = check.threaded("conv_backward_bias", WrongInTheEleventhRun(loops))
     said = capsys.readouterr().out
     assert right is not runs_often
-    assert ("wrong here): conv_backward_bias: not yet right for many images" in said) is runs_often
+    assert (
+        "wrong here): conv_backward_bias: not yet right for one large image" in said
+    ) is runs_often
 
 
 def test_threads_are_left_as_they_were(capsys):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab import check
+from cnnlab.check import device
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,28 @@ def test_a_verdict_is_reported_and_required(capsys):
     with pytest.raises(AssertionError, match="✗ not yet"):
         wrong.require()
     assert capsys.readouterr().out.splitlines() == [str(right), str(wrong), str(right)]
+
+
+CHECKS = [
+    lambda: check.Verdict(False, "not yet").report(),
+    lambda: check.value("apples", 5, 6),
+    lambda: check.value("apples", ..., 6),
+    lambda: check.exercise("relu", lambda z, y: None),
+    lambda: check.threaded("relu", lambda z, y: None),
+    lambda: check.vectorized("relu", lambda z, y: None),
+    lambda: device.exercise("relu", lambda z, y: None),
+]
+
+
+@pytest.mark.parametrize("wrong", CHECKS)
+def test_under_strict_every_check_raises_where_it_would_return_false(wrong, monkeypatch, capsys):
+    monkeypatch.setenv("CNNLAB_STRICT", "1")
+    with pytest.raises(AssertionError, match=r"^✗ "):
+        wrong()
+    assert check.value("apples", 6, 6) is True
+    monkeypatch.setenv("CNNLAB_STRICT", "0")
+    assert wrong() is False
+    assert capsys.readouterr().out.count("✓") == 1
 
 
 @pytest.mark.parametrize(

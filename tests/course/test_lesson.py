@@ -1,3 +1,4 @@
+import builtins
 import subprocess
 import sys
 
@@ -5,6 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 
+import cnnlab
 from cnnlab.course import lesson
 from tests.course.toy_lesson import GITHUB, SETUP, toy
 
@@ -169,13 +171,17 @@ def run_setup(address, installed, monkeypatch, tmp_path):
         def run_line_magic(self, magic, line):
             asked.append(f"{magic} {line}")
 
-    def find_spec(name):
-        return object() if installed or asked else None
+    def imports(name, *options):
+        if not name.startswith("cnnlab"):
+            return __import__(name, *options)
+        if name == "cnnlab.kernels" and not installed and not asked:
+            raise ModuleNotFoundError(name)
+        return cnnlab
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("importlib.util.find_spec", find_spec)
+    monkeypatch.setitem(sys.modules, "cnnlab", cnnlab)
     code = TransformerManager().transform_cell(lesson.setup_source(address, []))
-    exec(code, {"get_ipython": Shell})
+    exec(code, {"get_ipython": Shell, "__builtins__": vars(builtins) | {"__import__": imports}})
     return asked
 
 
@@ -191,14 +197,23 @@ def test_the_setup_cell_installs_from_the_address(monkeypatch, tmp_path, capsys)
     assert capsys.readouterr().out.startswith("cnnlab ")
 
 
-def test_the_setup_cell_without_an_address_says_how_to_set_it(monkeypatch, tmp_path, capsys):
-    assert run_setup(None, False, monkeypatch, tmp_path) == []
-    [line] = capsys.readouterr().out.splitlines()
-    assert 'Repository = "https://…"' in line and "[project.urls]" in line
+def test_the_setup_cell_without_an_address_says_what_to_do(monkeypatch, tmp_path):
+    with pytest.raises(SystemExit, match="cnnlab is not here: open this lesson in a clone"):
+        run_setup(None, False, monkeypatch, tmp_path)
+
+
+def test_the_setup_cell_takes_no_other_folder_for_the_package(tmp_path):
+    for folder in ("cnnlab", "lessons/cnnlab"):
+        (tmp_path / folder).mkdir(parents=True)
+    code = "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p] + ['.']"
+    command = [sys.executable, "-I", "-S", "-c", f"{code}\n{lesson.setup_source(None, [])}"]
+    done = subprocess.run(command, cwd=tmp_path / "lessons", capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("", 1) and "cnnlab is not here" in done.stderr
 
 
 def test_the_setup_cell_prefers_the_clone_it_is_in(tmp_path):
-    (tmp_path / "cnnlab").mkdir()
+    (tmp_path / "cnnlab" / "kernels").mkdir(parents=True)
+    (tmp_path / "cnnlab" / "kernels" / "__init__.py").touch()
     (tmp_path / "cnnlab" / "__init__.py").write_text("__version__ = 'of the clone'")
     (tmp_path / "notebooks").mkdir()
     command = [sys.executable, "-I", "-c", lesson.setup_source(None, [])]

@@ -48,6 +48,14 @@ def test_colab_keeps_its_versions():
     assert "3.13.0" in Requirement(f"x{PROJECT['requires-python']}").specifier
 
 
+def test_a_clone_in_a_folder_of_that_name_hides_nothing(tmp_path):
+    """An editable install is a path: Python looks there before it takes a folder for a package."""
+    (tmp_path / "cnnlab").mkdir()
+    program = "import cnnlab; print(cnnlab.__version__)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True)
+    assert done.stdout.decode().strip() == cnnlab.__version__, done.stderr.decode()
+
+
 def test_every_dependency_has_a_lower_bound():
     for group in (PROJECT["dependencies"], *EXTRAS.values()):
         for name, specifier in bounds(group).items():

@@ -49,6 +49,27 @@ def test_steps_are_those_of_the_reference(fused, launches, replayed):
 
 
 @pytest.mark.parametrize("fused", [False, True])
+def test_a_saturated_loss_is_the_references_and_that_of_nan_is_nan(fused):
+    (images, labels), params = digits(), NET.parameters(seed=1)
+    params.flat *= 3000
+    exact = NET.parameters(seed=1, dtype=np.float64)
+    exact.flat *= 3000
+    whole = loss_and_gradients(
+        KERNELS["reference"], exact, images.astype(np.float64), labels, NET.zeros(np.float64)
+    )
+    assert whole > 100  # so there is much that is saturated and wrong
+    step = Step(params, images, labels, batch=N, rate=0.5, fused=fused)
+    step.start(range(N))
+    step()
+    assert step.loss() * N == pytest.approx(whole, rel=1e-4)
+    images[1, 0, 5, 6] = np.nan
+    step = Step(NET.parameters(seed=1), images, labels, batch=N, rate=0.5, fused=fused)
+    step.start(range(N))
+    step()
+    assert np.isnan(step.loss())
+
+
+@pytest.mark.parametrize("fused", [False, True])
 def test_a_step_has_no_faults_and_its_stages_no_conflicts(fused):
     """A launch may not touch what another launch of its stage writes."""
     calls, prepare = {}, cuda.Kernels.prepare

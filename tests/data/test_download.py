@@ -32,6 +32,12 @@ def test_a_transfer_that_fails_or_is_too_slow_says_why(server, monkeypatch, kind
         download.fetch(f"{server.url(kind)}a.gz", "a.gz from here")
 
 
+def test_an_answer_without_end_is_cut_off(server, monkeypatch):
+    monkeypatch.setattr(download, "MOST", 90_000)
+    with pytest.raises(DataError, match=r"^a\.gz from here: more than 90,000 bytes$"):
+        download.fetch(f"{server.url('good')}a.gz", "a.gz from here")
+
+
 def test_a_server_that_is_not_there_is_a_failed_connection(server):
     url = server.url("good")
     server.shutdown()

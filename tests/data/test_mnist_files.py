@@ -246,3 +246,15 @@ def test_a_header_that_lies_is_found_even_under_the_right_sum(tmp_path, monkeypa
     monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", raw)))
     with pytest.raises(DataError, match=f"{FILES[0]}: expected .*{told}.*, got "):
         read_dataset("mnist")
+
+
+def test_a_folder_of_a_user_who_is_not_there_is_named(monkeypatch):
+    monkeypatch.setenv("CNNLAB_DATA", "~nosuchuser")
+    with pytest.raises(DataError, match="CNNLAB_DATA: expected a folder, got '~nosuchuser'"):
+        mnist_files.read_dataset("mnist")
+
+
+def test_a_file_that_unpacks_without_end_is_cut_off(monkeypatch):
+    monkeypatch.setattr(mnist_files.download, "MOST", 1000)
+    with pytest.raises(DataError, match="bomb: expected"):
+        mnist_files.decode(gzip.compress(bytes(10**8)), "mnist", mnist_files.FILES[0], "bomb")

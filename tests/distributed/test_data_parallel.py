@@ -1,4 +1,4 @@
-"""Data parallelism where a message takes its time."""
+"""Data parallelism where a message takes its time. With several ranks, see tests/ranks/test_job."""
 
 import weakref
 
@@ -7,21 +7,33 @@ import pytest
 from mpi4py import MPI
 
 from cnnlab.data import load
-from cnnlab.distributed import data_parallel, shared_window
-from cnnlab.distributed.data_parallel import DataParallel
+from cnnlab.distributed import data_parallel
+from cnnlab.distributed.data_parallel import DataParallel, Overlapping
 from cnnlab.kernels import KERNELS
-from cnnlab.kernels.compiled import allreduce_memory, allreduce_mpi
-from cnnlab.kernels.composition import chosen_gradients
+from cnnlab.kernels.compiled import allreduce_mpi
 from cnnlab.network import Network
+from cnnlab.training import Replica, Sgd
+
+DIGITS = load("digits", 330, 100)
 
 
-class Late:
-    """Two ranks with the same images, whose messages are read when they are waited for.
+def replica(kernels, batch=50):
+    strategy = KERNELS[kernels]
+    params = Network().parameters(0, strategy.dtype)
+    return Replica(strategy, params, DIGITS.train_images, DIGITS.train_labels, batch, Sgd(0.5))
 
-    MPI may do so too. Like mpi4py's, a request does not keep the arrays.
+
+class Two:
+    """A rank whose twin has the same gradients, and the same images.
+
+    A message is read when it is waited for, as MPI may do. Like mpi4py's, a request does not keep
+    the arrays.
     """
 
     rank, size = 0, 2
+
+    def Allreduce(self, mine, total):
+        total[:] = 2 * mine
 
     def Iallreduce(self, mine, total):
         return Request(*map(place, (mine, total)))
@@ -48,75 +60,73 @@ def place(array):
     return found
 
 
-def test_what_is_sent_stays_until_it_has_arrived():
-    digits, net, strategy = load("digits", 330), Network(), KERNELS["reference"]
-    params, images = net.parameters(0, strategy.dtype), digits.train_images.astype(strategy.dtype)
-    everything = strategy, params, images, digits.train_labels, np.arange(7)
-    whole, grads = net.zeros(strategy.dtype), net.zeros(strategy.dtype)
-    loss = DataParallel(Late(), overlap=True).gradients(*everything, grads)
-    assert np.isclose(loss, 2 * chosen_gradients(*everything, whole))
-    np.testing.assert_allclose(grads.flat, 2 * whole.flat, rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("method", [DataParallel, Overlapping])
+@pytest.mark.parametrize("n", [1, 2, 7, 13])
+def test_a_step_adds_up_gradients_and_divides_by_the_whole_batch(method, n):
+    alone, shared = replica("reference"), replica("reference")
+    chosen = np.arange(n) * 3
+    mine = chosen[DataParallel(Two()).share(n)]
+    loss = alone.gradients(mine)
+    alone.params.flat -= 0.5 * 2 * alone.grads.flat / n
+    assert method(Two()).step(shared, chosen) == pytest.approx(loss)
+    np.testing.assert_allclose(shared.params.flat, alone.params.flat, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("overlap, parts", [(False, 1), (True, 2)])
-def test_an_overlapping_share_is_sent_in_two_parts(overlap, parts):
-    ranks = DataParallel(MPI.COMM_SELF, overlap).messages
-    assert len(ranks(5).mine) == parts and ranks(5) is ranks(5)
+def test_overlapping_computes_each_half_of_the_share_once(monkeypatch):
+    asked, shared = [], replica("reference")
+    gradients = shared.gradients
+    monkeypatch.setattr(shared, "gradients", lambda n: asked.append(list(n)) or gradients(n))
+    Overlapping(Two()).step(shared, np.arange(9))
+    assert asked == [[0, 1], [2, 3]]  # of this rank's share, 0 to 3
 
 
-def of_two(**options):
-    ranks = DataParallel(MPI.COMM_SELF, **options)
-    ranks.size = 2
-    return ranks
-
-
-def test_a_single_rank_has_nobody_to_add_up_with():
-    strategy = KERNELS["threads"]
-    assert DataParallel(MPI.COMM_SELF).sgd_steps(strategy) is strategy.sgd_steps
+def of_two(window=True):
+    method = DataParallel(MPI.COMM_SELF, window)
+    method.size = 2
+    return method
 
 
 def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
-    assert of_two(window=False).sgd_steps(KERNELS["vector"])
+    assert of_two(window=False).loop(replica("vector"))
     monkeypatch.setattr(allreduce_mpi, "library", object)
-    assert of_two(window=False).sgd_steps(KERNELS["vector"]) is None
-    assert of_two().sgd_steps(KERNELS["vector"])  # needs no message
+    assert of_two(window=False).loop(replica("vector")) is None
+    assert of_two().loop(replica("vector"))  # needs no message
+
+
+def test_a_strategy_without_compiled_steps_is_led_by_python():
+    for kernels in ("reference", "loops"):
+        assert of_two().loop(replica(kernels)) is None
+    assert Overlapping(MPI.COMM_SELF).loop(replica("vector")) is None
 
 
 @pytest.mark.parametrize(
-    "name, options, one_machine, expected",
+    "kernels, window, one_machine, expected",
     [
-        ("vector", {}, True, allreduce_memory.Team),
-        ("vector", {}, False, allreduce_mpi.Ranks),
-        ("vector", {"window": False}, True, allreduce_mpi.Ranks),
-        ("vector", {"overlap": True}, True, allreduce_mpi.Ranks),
-        ("threads", {}, True, allreduce_mpi.Ranks),
+        ("vector", True, True, "team"),
+        ("vector", True, False, "messages"),
+        ("vector", False, True, "messages"),
+        ("threads", True, True, "messages"),
     ],
 )
 def test_ranks_of_one_machine_share_memory_and_others_send_messages(
-    name, options, one_machine, expected, monkeypatch
+    kernels, window, one_machine, expected, monkeypatch
 ):
-    asked, strategy = [], KERNELS[name]
+    asked, trained = [], replica(kernels)
     monkeypatch.setattr(data_parallel, "one_machine", lambda comm: one_machine)
-    monkeypatch.setattr(strategy.module, "sgd_steps", lambda *a: asked.append(a[-1]) or 1.0)
-    monkeypatch.setattr(strategy.module.sgd_steps, "__module__", strategy.module.__name__)
-    params, grads = Network().parameters(), Network().zeros()
-    steps = of_two(**options).sgd_steps(strategy)
-    assert steps(params, grads, None, None, None, 1, 0.1) == 1
-    assert [type(ranks) for ranks in asked] == [expected]
-
-
-def test_a_communicator_keeps_its_teams():
-    ours = MPI.COMM_SELF.Dup()
-    assert shared_window.one_machine(ours)
-    team, other = shared_window.team(ours, 5), shared_window.team(ours, 100)
-    assert (
-        shared_window.team(ours, 5) is team
-        and team.parts.shape[1] >= 5
-        and team.total.shape == (5,)
+    monkeypatch.setattr(
+        trained, "loop", lambda workers=None, grads=None: asked.append(workers) or (lambda order: 0)
     )
-    assert (team.member, team.size, other.parts.shape[1] >= 100) == (0, 1, True)
-    for array in (*team.parts, team.counts):
-        assert array.ctypes.data % 64 == 0 and not array.any()
-    mine = shared_window.team(MPI.COMM_SELF, 5)
-    mine.parts[:] = 1
-    assert not team.parts.any() and not other.parts.any()
+    of_two(window).loop(trained)
+    workers = asked[-1]
+    assert (workers.rank, workers.size) == (0, 2)
+    assert [name for name in ("team", "messages") if getattr(workers, name)] == [expected]
+
+
+def test_the_sum_of_shared_gradients_is_left_in_those_of_the_replica():
+    alone, shared = replica("vector"), replica("vector")
+    order = np.arange(120)
+    loss = DataParallel(MPI.COMM_SELF).in_memory(shared)(order)
+    assert loss == alone.loop()(order)
+    for name in ("params", "grads"):
+        flat = getattr(shared, name).flat
+        assert flat.any() and (flat == getattr(alone, name).flat).all()

@@ -7,7 +7,6 @@ from hypothesis import strategies as draw
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed, forward, loss_and_gradients
-from cnnlab.kernels.threads import steps
 from cnnlab.network import (
     LENET5,
     AveragePool,
@@ -20,7 +19,6 @@ from cnnlab.network import (
     Sigmoid,
     report_network,
 )
-from cnnlab.runtime import thread_pool
 
 REFERENCE = KERNELS["reference"]
 FAST = [name for name in KERNELS if name != "reference"]
@@ -199,18 +197,6 @@ def test_a_step_is_fused_for_networks_of_the_reports_form_only():
         assert not any(s.fused("loss_and_gradients", network) for s in KERNELS.values())
 
 
-@pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
-def test_each_thread_works_on_its_own_part_of_the_batch_in_buffers_of_its_own():
-    network = REPORTS["two channels"]
-    params, (x, labels) = network.parameters(), batch(network, 32)
-    with thread_pool.threads(2):
-        own, _ = steps.places(params, x)
-        own.image[:] = np.nan
-        loss_and_gradients(KERNELS["threads"], params, x, labels, network.zeros())
-    for t, part in enumerate(np.split(x, 2)):
-        assert (np.moveaxis(own.image[t * steps.APART], -1, 0) == part).all()
-
-
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 def test_forward_gives_the_output_of_every_layer_by_its_name(network):
     x, _ = batch(network, 5)
@@ -222,17 +208,24 @@ def test_forward_gives_the_output_of_every_layer_by_its_name(network):
         np.testing.assert_allclose(y, exact[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("network", ["lenet5", "average"])
+@pytest.mark.parametrize("n", [3, 17])
+@pytest.mark.parametrize("network", ["lenet5", "average", "report"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_pixel_that_is_nan_makes_the_loss_and_every_gradient_nan(name, network):
-    strategy, network = KERNELS[name], OTHERS[network]
+def test_a_pixel_that_is_nan_makes_the_loss_and_every_gradient_nan(name, network, n):
+    strategy = KERNELS[name]
+    network = REPORTS["two channels"] if network == "report" else OTHERS[network]
     params, grads = parameters(network, strategy.dtype), network.zeros(strategy.dtype)
-    x, labels = batch(network, 3, strategy.dtype)
+    x, labels = batch(network, n, strategy.dtype)
+    x[:] += 0.25
     x[1, 0, 5, 6] = np.nan
     with np.errstate(invalid="ignore"):
         assert np.isnan(loss_and_gradients(strategy, params, x, labels, grads))
-    for gradient, array in zip(network.parameter_shapes, grads, strict=True):
-        assert np.isnan(array).any(), gradient
+        exact = network.zeros(np.float64)
+        of = params.network.parameters(0, np.float64)
+        of.flat[:] = params.flat
+        loss_and_gradients(REFERENCE, of, x.astype(np.float64), labels, exact)
+    assert np.isnan(exact.flat).mean() > 0.9
+    np.testing.assert_array_equal(np.isnan(grads.flat), np.isnan(exact.flat))
 
 
 def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
@@ -246,9 +239,29 @@ def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
             x, labels = batch(network, n)
             loss = loss_and_gradients(KERNELS[name], params, x, labels, grads)
             loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
-            assert 10 < loss < 70 * network.classes * n
+            assert 10 < loss < 17 * network.classes * n
             np.testing.assert_allclose(grads.dense_b, expected.dense_b, rtol=1e-3, atol=1e-3)
             assert np.isfinite(grads.flat).all()
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_saturated_loss_is_the_references_however_a_batch_is_split(name):
+    network, strategy = REPORTS["two channels"], KERNELS[name]
+    params, exact = network.parameters(1), network.parameters(1, np.float64)
+    for p in (params, exact):
+        p.flat *= 3000
+    x, labels = batch(network, 19)
+    whole = loss_and_gradients(
+        REFERENCE, exact, x.astype(np.float64), labels, network.zeros(np.float64)
+    )
+    assert whole > 100  # so there is much that is saturated and wrong
+    for size in (1, 2, 7, 16, 19):
+        parts = [slice(first, first + size) for first in range(0, 19, size)]
+        losses = [
+            loss_and_gradients(strategy, params, x[part], labels[part], network.zeros())
+            for part in parts
+        ]
+        assert sum(losses) == pytest.approx(whole, rel=1e-4), size
 
 
 NET = Network()

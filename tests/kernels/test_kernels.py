@@ -225,11 +225,44 @@ def test_loss_and_sigmoid_have_the_values_of_their_formulas():
     np.testing.assert_allclose(z, [1 / (1 + np.exp(2)), 0.5, 0.75], rtol=1e-15)
 
 
-def test_a_saturated_sigmoid_costs_69_and_not_infinity():
-    for strategy in KERNELS.values():
-        y = np.array([[0.0, 1.0]], strategy.dtype)
-        loss = strategy.cross_entropy(y, np.array([0]), np.empty_like(y))
-        assert loss == pytest.approx(2 * 30 * np.log(10), rel=1e-6)
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "y, losses",  # where the label names the output, and where not, in units of ln 2
+    [
+        (0, (24, 0)),
+        (1e-40, (24, 0)),
+        (1e-30, (24, 0)),
+        (2.0**-25, (24, 0)),
+        (2.0**-24, (24, 0)),
+        (2.0**-23, (23, 0)),
+        (0.5, (1, 1)),
+        (1 - 2.0**-23, (0, 23)),
+        (1 - 2.0**-24, (0, 24)),
+        (1, (0, 24)),
+        (np.nan, (np.nan, np.nan)),
+    ],
+)
+def test_a_saturated_output_costs_24_ln_2_and_not_infinity(name, y, losses):
+    strategy = KERNELS[name]
+    for label, loss in zip((0, 1), losses, strict=True):
+        outputs = np.array([[y, 0.25]], strategy.dtype)
+        dz = np.empty_like(outputs)
+        found = strategy.cross_entropy(outputs, np.array([label]), dz)
+        found -= -np.log(0.75) if label == 0 else -np.log(0.25)  # of the other output
+        assert found / np.log(2) == pytest.approx(loss, abs=1e-5, nan_ok=True)
+        onehot = [1, 0] if label == 0 else [0, 1]
+        np.testing.assert_array_equal(dz[0], outputs[0] - np.array(onehot, strategy.dtype))
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("n", [1, 7, 16, 40, 5000])
+def test_the_sigmoid_of_nan_is_nan_wherever_it_is(name, n):
+    z = np.random.default_rng(0).normal(size=n).astype(np.float32)
+    y = np.empty_like(z)
+    for i in {0, n // 2, n - 1}:
+        z[i] = np.nan
+        KERNELS[name].sigmoid(z, y)
+        np.testing.assert_array_equal(np.isnan(y), np.isnan(z))
 
 
 def test_the_widest_vectors_are_used_even_if_something_else_was_compiled_before():
@@ -244,5 +277,5 @@ vector.sigmoid.compile("(float32[::1], float32[::1])")
 wide = llvmlite.binding.get_host_cpu_features().get("avx512f")
 assert not wide or code.count("zmm") > 20, code.count("zmm")
 """
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_CPU")}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)

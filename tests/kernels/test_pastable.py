@@ -6,28 +6,25 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 
-import numba
 import numpy as np
 import pytest
+from numba.core.registry import CPUDispatcher
 
 from cnnlab import check, kernels
 from cnnlab.check import inputs
-from cnnlab.kernels import CONTRACT, KERNELS, threads, vector
+from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.compiled import vector_registers
 from cnnlab.kernels.contract import STRIDES
-from cnnlab.kernels.vector import lanes
+from cnnlab.kernels.vector import lanes, sixteen, steps
 from cnnlab.network import report_network
 from cnnlab.runtime import thread_pool
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
-COMPOSED = {  # call other kernels
-    "few_images",
-    "many_images",
-    "blocks_of_the_batch",
-    "team_of_threads",
-    "sgd_loop",
-}
+# Not for pasting: steps made of other kernels, what compiled kernels call, and rungs, see
+# variants/test_one_core.
+NOT_ALONE = r"compiled\..+|vector\.(steps|sixteen)|threads\.steps|variants\.one_core"
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 
 
@@ -36,28 +33,23 @@ def kernels_of(module):
     return {
         name: function
         for name, function in vars(module).items()
-        if isinstance(function, numba.core.registry.CPUDispatcher)
-        and function.py_func.__module__ == module.__name__
+        if isinstance(function, CPUDispatcher) and function.py_func.__module__ == module.__name__
     }
 
 
 MODULES = [
     importlib.import_module(found.name)
-    for found in pkgutil.iter_modules(kernels.__path__, "cnnlab.kernels.")
-    # see test_rungs; and messages and teams are not for pasting
-    if found.name.rpartition(".")[2] not in ("rungs", "messages", "teams")
+    for found in pkgutil.walk_packages(kernels.__path__, "cnnlab.kernels.")
+    if not re.fullmatch(NOT_ALONE, found.name.removeprefix("cnnlab.kernels."))
 ]
 SINGLE = [
-    (module, name)
-    for module in MODULES
-    for name in kernels_of(module)
-    if name not in COMPOSED and name not in ON_BLOCKS
+    (module, name) for module in MODULES for name in kernels_of(module) if name not in ON_BLOCKS
 ]
 
 
 @functools.cache
 def with_vectors():
-    """What `lanes` needs besides: all of `vector_registers`, and what its kernels have in common."""
+    """What `lanes` needs besides: `vector_registers`, and what its kernels have in common."""
     names = {}
     sources = [vector_registers, *(vars(lanes)[name].py_func for name in ON_BLOCKS)]
     exec("\n".join([IMPORTS, *map(inspect.getsource, sources)]), names)
@@ -99,20 +91,16 @@ def calls():
     params = net.parameters()
     params.flat += 0.1
     with pytest.MonkeyPatch.context() as patch:
-        for module in MODULES:  # compositions run in Python and show their calls
+        for module in (steps, sixteen, lanes):  # steps run in Python and show their calls
             for name, function in list(vars(module).items()):
-                if (
-                    isinstance(function, numba.core.registry.CPUDispatcher)
-                    and name not in ON_BLOCKS
-                ):
-                    plain = function.py_func if name in COMPOSED else recording(name, function)
+                if isinstance(function, CPUDispatcher) and name not in ON_BLOCKS:
+                    composed = function.py_func.__module__ in (steps.__name__, sixteen.__name__)
+                    plain = function.py_func if composed else recording(name, function)
                     patch.setattr(module, name, plain)
-        patch.setattr(threads, "team_steps", lambda *arguments: None)  # Python's loops take turns
         for n in (3, 19):
             labels = np.arange(n) % net.classes
             images = random(n, *net.image_shape)
-            vector.loss_and_gradients(params.arrays, images, labels, net.zeros().arrays)
-            threads.loss_and_gradients(params.arrays, images, labels, net.zeros().arrays)
+            steps.loss_and_gradients(params.arrays, images, labels, net.zeros().arrays)
     return found
 
 
@@ -130,8 +118,11 @@ def run(function, arguments, options):
     return [*(b for _, b in pairs), *several]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "module, name", SINGLE, ids=[f"{m.__name__.rpartition('.')[2]}.{name}" for m, name in SINGLE]
+    "module, name",
+    SINGLE,
+    ids=[f"{m.__name__.removeprefix('cnnlab.kernels.')}.{name}" for m, name in SINGLE],
 )
 def test_a_kernel_runs_from_its_source_alone(module, name, calls):
     original = getattr(module, name)
@@ -139,7 +130,7 @@ def test_a_kernel_runs_from_its_source_alone(module, name, calls):
     exec(IMPORTS + inspect.getsource(original.py_func), alone)
     pasted = alone[name]
     assert pasted.targetoptions == original.targetoptions
-    operation = next((o for o in CONTRACT if name == o or name.startswith(f"{o}_")), None)
+    operation = max((o for o in CONTRACT if f"{name}_".startswith(f"{o}_")), key=len, default=None)
     if operation and (name == operation or name not in calls):
         case = inputs.CASES[-1] if name == operation else inputs.STRIDE_ONE[-1]
         verdict = check.try_case(operation, pasted, case)
@@ -155,16 +146,14 @@ def test_a_kernel_runs_from_its_source_alone(module, name, calls):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_only_compositions_need_their_module():
+def test_no_kernel_needs_its_module():
     for module in MODULES:
         known = {"np", "numba", *dir(builtins)}
         known |= with_vectors().keys() if module is lanes else set()
         for name, kernel in kernels_of(module).items():
             code = dis.get_instructions(kernel.py_func)
             used = {step.argval for step in code if step.opname == "LOAD_GLOBAL"}
-            assert (not used <= known) == (name in COMPOSED), f"{name} uses {used - known}"
-    assert COMPOSED <= kernels_of(vector).keys() | kernels_of(threads).keys()
-    assert not isinstance(vector.loss_and_gradients, numba.core.registry.CPUDispatcher)
+            assert used <= known, f"{module.__name__}.{name} uses {used - known}"
 
 
 def test_every_operation_of_every_strategy_is_among_them():

@@ -4,11 +4,14 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from cnnlab.ranks import cluster as module
 from cnnlab.ranks import watchdog
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
+
+pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +73,14 @@ def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
         with pytest.raises(RankError, match="rank 0 raised ValueError: everywhere"):
             ranks.run(all_fail)
         assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]  # still usable
+
+
+def test_no_other_machine_can_reach_a_cluster(names):
+    with cluster(2):
+        members = watchdog.members(names[0])
+        ends = {end for process in members for end in process.net_connections("inet")}
+        assert len(members) > 2 and any(end.status == psutil.CONN_LISTEN for end in ends)
+        assert {end.laddr.ip for end in ends} == {"127.0.0.1"}
 
 
 def test_twenty_clusters_in_a_row_leave_nothing(names):

@@ -17,6 +17,9 @@ from cnnlab.data import load
 from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
 from cnnlab.training import checkpoint
+from tests.ranks.segments import files
+
+pytestmark = pytest.mark.mpi
 
 PATIENCE = 120
 
@@ -224,14 +227,17 @@ def test_ranks_that_disagree_end_together_with_one_line(what, one, other, tmp_pa
     assert done.stderr.count("cnnlab: ") == 1
 
 
-def test_a_rank_on_its_own_leaves_no_memory_even_if_it_is_killed(no_memory_left):
+def test_a_rank_on_its_own_leaves_no_memory_even_if_it_is_killed():
     program = """
 import os, signal
-from cnnlab.ranks import world
+from cnnlab.ranks import shared_memory_files, world
 world().Dup().Barrier()
+print(*shared_memory_files.mapped_by([os.getpid()]), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == -signal.SIGKILL
+    assert not set(done.stdout.split()) & files()
 
 
 def test_a_rank_that_is_killed_ends_the_job():

@@ -1,3 +1,4 @@
+import importlib
 import os
 import shutil
 import subprocess
@@ -7,9 +8,12 @@ from pathlib import Path
 import numba
 import pooch
 import pytest
+from numba.core.registry import CPUDispatcher
 
 from cnnlab.kernels import KERNELS
+from cnnlab.ranks import schedules
 from cnnlab.runtime import cache
+from tests.source import FILES
 
 PROGRAM = """
 import numpy as np
@@ -24,7 +28,8 @@ print(db[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 @pytest.fixture
 def checkout(tmp_path):
     """A copy of the course whose sources may be edited."""
-    shutil.copytree(Path(cache.__file__).parent, tmp_path / "cnnlab")
+    package = Path(cache.__file__).parents[1]
+    shutil.copytree(package, tmp_path / "cnnlab", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "data").mkdir()
     return tmp_path
@@ -42,14 +47,39 @@ def run(folder, program=PROGRAM):
     return done.stdout.split(), done.stderr
 
 
-@pytest.mark.parametrize("changed", ["kernels/vector/conv.py", "__init__.py"])
-def test_a_kernel_is_compiled_once_and_again_only_when_any_source_has_changed(checkout, changed):
+def test_a_kernel_is_compiled_once_and_again_when_a_source_has_changed(checkout):
     assert run(checkout)[0] == ["60.0", "0", "1"]
     assert run(checkout)[0] == ["60.0", "1", "0"]
-    with open(checkout / "cnnlab" / changed, "a") as file:  # of another kernel, or for all
-        file.write("# a change elsewhere\n")
-    assert run(checkout)[0] == ["60.0", "0", "1"]
-    assert len([*(checkout / "data" / "cache" / "kernels").iterdir()]) == 1
+    for changed in (
+        "__init__.py",
+        "ranks/schedules.py",
+        "kernels/reference.py",
+        "kernels/vector/conv.py",
+        "kernels/threads/steps.py",
+        "kernels/compiled/workers.py",
+        "kernels/variants/reductions.py",
+    ):
+        with open(checkout / "cnnlab" / changed, "a") as file:  # of another kernel, or for all
+            file.write("# a change elsewhere\n")
+        assert run(checkout)[0] == ["60.0", "0", "1"], changed
+        assert len([*(checkout / "data" / "cache" / "kernels").iterdir()]) == 1
+    with open(checkout / "cnnlab" / "training" / "loop.py", "a") as file:
+        file.write("# a change where nothing is compiled\n")
+    assert run(checkout)[0] == ["60.0", "1", "0"]
+
+
+def test_whatever_is_kept_comes_from_a_file_that_the_digest_covers():
+    """Also what a kept kernel calls, wherever it lies."""
+    files, found = set(cache.source_files()), set()
+    for name in FILES:
+        if name.startswith("kernels"):
+            importlib.import_module(f"cnnlab.{name}")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("cnnlab.kernels."):
+            for value in vars(module).values():
+                if isinstance(value, CPUDispatcher):
+                    found.add(Path(value.py_func.__code__.co_filename))
+    assert found <= files and Path(schedules.__file__) in found and len(found) > 10
 
 
 def test_kernels_edited_after_their_import_are_not_kept(checkout):
@@ -69,6 +99,14 @@ def test_where_nothing_can_be_kept_kernels_still_run(checkout):
     assert found == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
 
 
+def test_on_a_full_disk_kernels_still_run_and_one_line_says_so(checkout):
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    two = "KERNELS['loops'].sigmoid(*np.zeros((2, 3, 4), np.float32))\n"
+    found, said = run(checkout, full + PROGRAM + two)
+    assert found == ["60.0", "0", "1"] and "Traceback" not in said
+    assert said.count("compiled kernels are not kept: File too large") == 1
+
+
 def test_numbas_own_setting_is_left_alone():
     before = numba.config.CACHE_DIR
     assert KERNELS["loops"].module and numba.config.CACHE_DIR == before
@@ -76,7 +114,7 @@ def test_numbas_own_setting_is_left_alone():
 
 def test_the_instructions_of_a_kept_kernel_can_be_counted(checkout):
     count = """
-from cnnlab.kernels.variants.one_core import vector_instructions
+from cnnlab.check.machine_code import vector_instructions
 import numpy as np
 from cnnlab.kernels import KERNELS
 z = np.ones((40, 30), np.float32)

@@ -56,6 +56,19 @@ def test_impossible_numbers_of_threads_are_refused(n_threads):
         pytest.fail("nothing can run on them")
 
 
+def test_no_pool_has_more_threads_than_memory_for_them():
+    with pytest.raises(ValueError, match="n_threads: expected at most 1024, got 100000"):
+        thread_pool.reserve(100_000)
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "-2", "1.5"])
+def test_a_size_that_is_no_number_is_refused_by_its_name(text, monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", text)
+    monkeypatch.delitem(sys.modules, "numba")
+    with pytest.raises(ValueError, match="NUMBA_NUM_THREADS: expected a whole number of at least"):
+        thread_pool.size()
+
+
 def test_more_threads_than_there_is_room_for_say_how_to_get_it():
     room, many = thread_pool.size(), thread_pool.size() + 1
     message = f"n_threads: expected at most {room}, .* got {many}; set NUMBA_NUM_THREADS={many} "
@@ -72,6 +85,62 @@ assert numba.config.NUMBA_NUM_THREADS == 13 == thread_pool.size()
 """
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_NUM_THREADS"}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+@pytest.mark.parametrize("use", ["thread_pool.size()", "import cnnlab"])
+def test_a_numba_that_another_thread_is_importing_is_waited_for(use):
+    program = f"""
+import sys, threading, time
+if {use!r}.startswith("thread_pool"):
+    from cnnlab.runtime import thread_pool
+importing = threading.Thread(target=lambda: __import__("numba"))
+importing.start()
+while "numba" not in sys.modules:
+    time.sleep(1e-4)
+{use}
+importing.join()
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+FORKING = """
+import os
+import numpy as np
+from cnnlab.kernels import KERNELS
+
+def use(name):
+    z = np.ones((3, 4), np.float32)
+    KERNELS[name].sigmoid(z, np.empty_like(z))
+
+def in_a_child(name):
+    child = os.fork()
+    if child == 0:
+        try:
+            use(name)
+            print("done")
+        except RuntimeError as error:
+            print(error)
+        finally:
+            os.sys.stdout.flush()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, "ended by a signal"
+
+in_a_child("threads")
+use("threads")
+in_a_child("vector")
+in_a_child("threads")
+use("threads")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU OpenMP is that of Linux")
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_forked_child_that_openmp_would_end_is_refused(layer):
+    said = run(FORKING, layer, 2).splitlines()
+    assert said[:2] == ["done", "done"] and len(said) == 3
+    refused = "threads: expected the process that started them, got a child that it forked; "
+    assert said[2].startswith(refused) if layer == "omp" else said[2] == "done"
 
 
 EVERY_NUMBER = """

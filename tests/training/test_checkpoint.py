@@ -1,6 +1,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,12 +87,21 @@ def test_a_checkpoint_may_be_read_by_those_whom_the_umask_allows(tmp_path):
     assert stat.S_IMODE((tmp_path / "x.npz").stat().st_mode) == 0o640
 
 
-def test_a_training_that_diverges_says_so_and_keeps_the_last_good_checkpoint(tmp_path):
+@pytest.mark.parametrize("kernels", ["vector", "loops"])
+def test_a_training_that_diverges_says_so(kernels, tmp_path):
     file = tmp_path / "training.npz"
-    train(DIGITS, epochs=1, save=file, rate=1e30, batch=100)
+    with pytest.raises(Diverged, match="diverged at epoch 1: expected finite numbers, lower the"):
+        train(DIGITS, kernels, epochs=3, save=file, rate=3e38, batch=10)
+    assert not file.exists()
+
+
+def test_a_training_that_diverges_keeps_the_last_good_checkpoint(tmp_path):
+    file, images = tmp_path / "training.npz", DIGITS.train_images.copy()
+    images[5] = np.nan
+    train(DIGITS, save=file)
     before = file.read_bytes()
-    with pytest.raises(Diverged, match="diverged at epoch"):
-        train(DIGITS, epochs=9, resume=file, save=file, rate=1e30, batch=100)
+    with pytest.raises(Diverged, match="diverged at epoch 2"):
+        train(replace(DIGITS, train_images=images), epochs=9, resume=file, save=file)
     assert file.read_bytes() == before
 
 

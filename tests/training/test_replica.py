@@ -70,6 +70,18 @@ def test_steps_on_images_that_are_not_there_are_refused():
     assert (one.params.flat == before).all()
 
 
+@pytest.mark.parametrize("batch", [0, -1, 3.0, True, "2"])
+def test_a_batch_that_is_no_number_of_images_is_refused(batch):
+    message = f"^batch: expected a whole number of at least 1, got {batch!r}"
+    with pytest.raises(ValueError, match=message):
+        replica("loops", batch)
+    net, order = Network(), np.arange(4)
+    held = net.parameters(), net.zeros(), DIGITS.train_images, DIGITS.train_labels
+    for name in ("vector", "threads"):
+        with pytest.raises(ValueError, match=message):
+            KERNELS[name].fused("sgd_steps", net)(*held, order, batch, 0.1)
+
+
 def test_a_replica_of_what_does_not_go_together_is_refused():
     strategy, sgd, net = KERNELS["vector"], Sgd(0.1), Network()
     images, labels = DIGITS.train_images, DIGITS.train_labels

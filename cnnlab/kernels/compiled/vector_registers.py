@@ -19,11 +19,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 16  # float32 numbers in the widest register there is, 512 bit
+from cnnlab.kernels.compiled.registers import LANES, budget, found
+
+PIXELS, TAPS = budget(found())
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
-# As for the loops of `dense.sigmoid`: all but the freedom to add in another order.
-FLAGS = ("contract", "arcp", "nnan", "ninf", "nsz")
+# As for the loop of `activation.sigmoid`: all but the freedom to add in another order, or to take
+# NaN for impossible. Without infinity, LLVM makes one multiply-add of a (1 - a).
+FLAGS = ("contract", "arcp", "ninf", "nsz")
 
 
 class Block(types.Type):
@@ -134,17 +137,15 @@ def _elementwise(instruction):
     return operation
 
 
-def _function(name):
-    def call(builder, x, y):
-        kind = ir.FunctionType(VECTOR, [VECTOR, VECTOR])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
-        return builder.call(function, [x, y], fastmath=FLAGS)
+def _first_if(comparison):
+    def choose(builder, x, y):
+        return builder.select(builder.fcmp_ordered(comparison, x, y), x, y)
 
-    return call
+    return choose
 
 
-smaller = _elementwise(_function("minnum"))
-larger = _elementwise(_function("maxnum"))
+smaller = _elementwise(_first_if("<"))  # these two return the second of two numbers, where one is
+larger = _elementwise(_first_if(">"))  # NaN: one instruction on x86, `vminps`
 
 
 def _operator(symbol, name):

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 
-@numba.njit(parallel=True, fastmath={"contract", "arcp", "nnan", "nsz"}, error_model="numpy")
+@numba.njit(parallel=True, fastmath={"contract", "arcp", "nsz"}, error_model="numpy")
 def sigmoid(z, y):
     """y = 1 / (1 + exp(-z)), a block of 4096 elements a task; exp as in `vector.sigmoid`."""
     one, log2e, ln2 = np.float32(1), np.float32(1.44269504), np.float32(0.69314718)
@@ -52,14 +52,15 @@ def relu_backward(y, dy, dz):
 def cross_entropy(y, labels, dz):
     """Binary cross-entropy, an image a task: y (N,O), labels (N) → dz (N,O); returns the loss.
 
-    Each image's loss has its own place; they are added up in order, whatever the threads did.
+    Each image's loss has its own place; they are added up in order, whatever the threads did. A
+    probability below 2**-24 counts as that.
     """
     losses = np.zeros(y.shape[0])
     for n in numba.prange(y.shape[0]):
         for o in range(y.shape[1]):
             hit = o == labels[n]
             dz[n, o] = y[n, o] - np.float32(1) if hit else y[n, o]
-            losses[n] -= np.log(max(y[n, o] if hit else 1 - y[n, o], 1e-30))
+            losses[n] -= np.log(max(y[n, o] if hit else 1 - y[n, o], 2**-24))
     total = 0.0
     for n in range(losses.size):
         total += losses[n]

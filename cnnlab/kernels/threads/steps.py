@@ -18,6 +18,7 @@ from cnnlab.kernels.compiled.workers import ALONE, Workers, allreduce, share
 from cnnlab.kernels.vector import lanes
 from cnnlab.kernels.vector.sixteen import many_images, of_worker, scratch_memory
 from cnnlab.kernels.vector.steps import Buffer, Weights, sgd_loop, subtract
+from cnnlab.runtime.arguments import at_least
 
 APART = 2  # threads use every second scratch memory, for the reason of the gap in `row`
 
@@ -52,6 +53,7 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
 
 def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     """As that of `vector`, each batch shared among the threads; `workers` are ranks."""
+    at_least("batch", batch, 1)
     (crew, scratch), weights = crew_of(params, images), Weights(*params)
     batches = images, labels, order, batch, rate
     if workers is None and crew.counts[ROLL] < OFF:

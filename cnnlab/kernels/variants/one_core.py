@@ -98,7 +98,7 @@ def conv_sigmoid_5_five_taps(x, w, b, y):
                 row[m] = one / (one + np.exp(-row[m]))
 
 
-@numba.njit(fastmath={"contract", "arcp", "nnan", "nsz"}, error_model="numpy")
+@numba.njit(fastmath={"contract", "arcp", "nsz"}, error_model="numpy")
 def conv_sigmoid_6_polynomial(x, w, b, y):
     """Rung 6, for K = 5: exp without a call, as 2^n times a polynomial, so it becomes vectors."""
     one, log2e, ln2 = np.float32(1), np.float32(1.44269504), np.float32(0.69314718)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 
-@numba.njit(fastmath={"contract", "arcp", "nnan", "nsz"}, error_model="numpy")
+@numba.njit(fastmath={"contract", "arcp", "nsz"}, error_model="numpy")
 def sigmoid(z, y):
     """y = 1 / (1 + exp(-z)), element by element; exp as 2^n times a polynomial, so no call.
 
@@ -25,7 +25,7 @@ def sigmoid(z, y):
     )
     z, y = z.reshape(z.size), y.reshape(y.size)
     for m in range(z.size):
-        t = min(max(-z[m], np.float32(-87)), np.float32(88))
+        t = min(max(-z[m], np.float32(-87)), np.float32(88))  # in this order, NaN stays NaN
         rounded = np.float32(t * log2e + shift)
         power = np.int32(rounded.view(np.int32) << np.int32(23)).view(np.float32)
         r = t - (rounded - shift) * ln2
@@ -60,11 +60,11 @@ def relu_backward(y, dy, dz):
         dz[m] = np.float32(0) if y[m] <= 0 else dy[m]
 
 
-@numba.njit(fastmath=True, error_model="numpy")
+@numba.njit(error_model="numpy")
 def cross_entropy(y, labels, dz):
     """Binary cross-entropy: y (N,O), labels (N) → dz (N,O) = y - onehot; returns the loss.
 
-    The loss is summed over batch and classes; a probability of 0 counts as 1e-30.
+    The loss is summed over batch and classes; a probability below 2**-24 counts as that.
     """
     one = np.float32(1)
     loss = 0.0
@@ -72,5 +72,5 @@ def cross_entropy(y, labels, dz):
         for o in range(y.shape[1]):
             hit = o == labels[n]
             dz[n, o] = y[n, o] - one if hit else y[n, o]
-            loss -= np.log(max(y[n, o] if hit else one - y[n, o], np.float32(1e-30)))
+            loss -= np.log(max(y[n, o] if hit else one - y[n, o], np.float32(2**-24)))
     return loss

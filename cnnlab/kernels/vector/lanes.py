@@ -1,8 +1,8 @@
 """Training in batches: 16 images side by side, so that work on a number becomes work on vectors.
 
 Arrays here have 16 images as their innermost index: a pixel is a vector. The kernels say which
-pixels wait in registers (see `simd`), as many as it takes to keep the arithmetic units busy: a
-multiply-add takes four cycles, and two begin in each. A block's activations stay in the cache from
+sums wait in registers, PIXELS or three times TAPS, as many as it takes to keep the arithmetic units
+busy, and as fit (see `compiled.registers`). A block's activations stay in the cache from
 the forward to the backward pass.
 """
 
@@ -13,6 +13,8 @@ import numpy as np
 
 from cnnlab.kernels.compiled.vector_registers import (
     LANES,
+    PIXELS,
+    TAPS,
     block,
     larger,
     load,
@@ -84,10 +86,10 @@ def from_lanes(x, images):
 
 @numba.njit(error_model="numpy")
 def logistic(z):
-    """1 / (1 + exp(-z)) for the numbers of a Block, as `dense.sigmoid` does it."""
+    """1 / (1 + exp(-z)) for the numbers of a Block, as `activation.sigmoid` does it."""
     one, log2e, ln2 = np.float32(1), np.float32(1.44269504), np.float32(0.69314718)
     shift = np.float32(12583039)
-    t = smaller(larger(np.float32(0) - z, np.float32(-87)), np.float32(87))
+    t = smaller(np.float32(87), larger(np.float32(-87), np.float32(0) - z))  # NaN stays NaN
     rounded = t * log2e + shift
     r = t - (rounded - shift) * ln2
     e = np.float32(1 / 120) + r * np.float32(1 / 720)
@@ -122,9 +124,9 @@ def conv_map_forward(x, w, b, z):
     """One map of the convolution: x (C,H,W,16), w (C,K,K), b → z (P,Q,16)."""
     P, Q, _ = z.shape
     for p in range(P):
-        for q in range(0, Q - 11, 12):  # twelve pixels at a time ...
-            store(z[p], q, conv_pixels(x, w, p, q, block(b, 12)))
-        for q in range(Q - Q % 12, Q):  # ... and those left over, one by one
+        for q in range(0, Q - PIXELS + 1, PIXELS):  # as many as registers hold ...
+            store(z[p], q, conv_pixels(x, w, p, q, block(b, PIXELS)))
+        for q in range(Q - Q % PIXELS, Q):  # ... and those left over, one by one
             store(z[p], q, conv_pixels(x, w, p, q, block(b, 1)))
 
 
@@ -192,13 +194,13 @@ def conv_maps_backward(x, dz, dw):
     F, C, K, _ = dw.shape
     for c in range(C):
         for k in range(K):
-            for l in range(0, K - 4, 5):  # five taps at a time ...
-                sums = tap_products(x[c], dz, k, l, block(np.float32(0), 5))
+            for l in range(0, K - TAPS + 1, TAPS):  # as many as registers hold ...
+                sums = tap_products(x[c], dz, k, l, block(np.float32(0), TAPS))
                 for f, s in enumerate(sums):
                     for j, total in enumerate(totals(s)):
                         if f < F:
                             dw[f, c, k, l + j] += total
-            for l in range(K - K % 5, K):  # ... and those left over, one by one
+            for l in range(K - K % TAPS, K):  # ... and those left over, one by one
                 sums = tap_products(x[c], dz, k, l, block(np.float32(0), 1))
                 for f, s in enumerate(sums):
                     if f < F:

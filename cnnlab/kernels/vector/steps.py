@@ -22,6 +22,7 @@ from cnnlab.kernels.vector.pool import (
     pool_forward,
 )
 from cnnlab.kernels.vector.sixteen import many_images, scratch_memory
+from cnnlab.runtime.arguments import at_least
 
 FEW = 8  # images: for fewer, sixteen lanes take longer than the contract's functions
 
@@ -62,8 +63,9 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
 
     Many steps, with no Python between them. Of several `workers`, this one takes its share of each
     batch, and the loss is that of its shares; `grads` must then lie where they add up. The last
-    step is left in `grads`.
+    step is left in `grads`. Raises ValueError for a batch of no images.
     """
+    at_least("batch", batch, 1)
     workers = workers or ALONE
     last = order.size % batch or min(batch, order.size)
     few = True if last // workers.size < FEW else None

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cnnlab import check
+from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 
 NET = Network()
@@ -65,6 +66,18 @@ def scatter(dz, w, dx, stride=1):
         dx[n, :, i : i + K, j : j + K] += dz[n, f, p, q] * w[f]
 
 
+def lends_itself_the_package(dz, db):
+    from cnnlab import kernels
+
+    kernels.KERNELS["reference"].conv_backward_bias(dz, db)
+
+
+def in_blocks_of_sixteen_columns(dz, w, dx, stride=1):
+    """The columns of dz in blocks of sixteen, and those left over only where there is no block."""
+    kept = dz.shape[3] - dz.shape[3] % 16 or dz.shape[3]
+    scatter(dz[..., :kept], w, dx, stride)
+
+
 RIGHT = [
     (bias, bias_by_loops),
     (bias, bias_by_numpy),
@@ -77,6 +90,9 @@ WRONG = [
     (bias, bias_of_the_first_image, "several images"),
     (bias, bias_added, "without being set to zero"),
     (bias, bias_mean, "times the expected value"),
+    (bias, lends_itself_the_package, "expected a kernel of your own"),
+    (bias, KERNELS["loops"].kernel("conv_backward_bias"), "expected a kernel of your own"),
+    (inputs, in_blocks_of_sixteen_columns, "17 columns of results"),
     (inputs, lambda dz, w, dx, stride=1: None, "never written"),
     (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, stride, past=1), "one square image"),
     (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, 1), "windows two apart"),

@@ -4,6 +4,7 @@ import numba
 import numpy as np
 
 from cnnlab import check
+from cnnlab.kernels import loops
 
 
 def dense(answer):
@@ -112,6 +113,34 @@ def only_for_one_thread(x, w, b, z):
             z[n, o] = total
 
 
+@numba.njit
+def not_parallel(x, w, b, z):
+    for n in numba.prange(len(x)):
+        for o in range(len(b)):
+            total = b[o]
+            for d in range(x.shape[1]):
+                total += w[o, d] * x[n, d]
+            z[n, o] = total
+
+
+@numba.njit(parallel=True)
+def scratch_of_two_threads(x, w, b, z):
+    """Right on two threads; on three, two of them keep their products in the same place."""
+    N, O = z.shape
+    products = np.zeros((2, x.shape[1]), np.float32)
+    for i in numba.prange(N * O):
+        n, o, mine = i // O, i % O, products[numba.get_thread_id() % 2]
+        for d in range(x.shape[1]):
+            mine[d] = w[o, d] * x[n, d]
+        z[n, o] = b[o] + mine.sum()
+
+
+@numba.njit(parallel=True)
+def calls_the_loops(x, w, b, z):
+    for n in numba.prange(len(x)):
+        loops.dense_forward(x[n : n + 1], w, b, z[n : n + 1])
+
+
 def returns_the_inputs_memory(x, w, b, z):
     return x
 
@@ -119,12 +148,15 @@ def returns_the_inputs_memory(x, w, b, z):
 RIGHT = [(dense, collapsed), (dense, collapsed_outputs_first), (bound, 5), (limit, 4)]
 WRONG = [
     (dense, race, "right on fewer"),
-    (dense, race_for_a_scratch_array, "right on fewer"),
+    (dense, race_for_a_scratch_array, "both write element 0 of an array that the kernel made"),
     (dense, dropped_bias, "the bias seems to be missing"),
     (dense, swapped_axes, "several images"),
     (dense, misses_the_last_term, "z["),
     (dense, only_for_one_thread, "right on fewer"),
     (dense, returns_the_inputs_memory, "never written"),
+    (dense, not_parallel, "not parallel: decorate it with @numba.njit(parallel=True)"),
+    (dense, scratch_of_two_threads, "threads 0 and 2 of the prange both write element 0"),
+    (dense, calls_the_loops, "expected a kernel of your own"),
     (bound, 8, "too large"),
     (bound, ..., "not yet answered"),
     (limit, 1.6, "too small"),

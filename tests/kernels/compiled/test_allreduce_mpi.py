@@ -1,4 +1,4 @@
-"""MPI from compiled kernels: who takes which images, and what comes back. See also test_job."""
+"""MPI from compiled kernels. Of several ranks, see test_job."""
 
 import ctypes
 
@@ -8,53 +8,38 @@ import pytest
 from mpi4py import MPI
 
 from cnnlab.kernels.compiled import allreduce_mpi
-from cnnlab.ranks.schedules import block
+from cnnlab.kernels.compiled.allreduce_mpi import sum_by_mpi
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-@pytest.mark.parametrize("n_images", [0, 1, 5, 16, 50])
-def test_every_image_is_in_one_rank_s_share(size, n_images):
-    chosen, alone = np.arange(n_images) * 3, allreduce_mpi.between(MPI.COMM_SELF, 1, 4)
-    two = allreduce_mpi.between(MPI.COMM_SELF, 2, 4)
-    for rank in range(size):
-        first, last = block(rank, size, n_images)
-        whole = allreduce_mpi.share(chosen, alone._replace(rank=rank, size=size), 0)
-        assert (whole == chosen[first:last]).all() and whole.size == last - first
-        halves = [
-            allreduce_mpi.share(chosen, two._replace(rank=rank, size=size), part) for part in (0, 1)
-        ]
-        assert (np.concatenate(halves) == whole).all() and len(halves[0]) == len(whole) // 2
+def test_the_sum_over_one_rank_is_what_it_had():
+    grads = np.arange(5, dtype=np.float32)
+    total = sum_by_mpi(grads, allreduce_mpi.messages(MPI.COMM_SELF))
+    assert np.shares_memory(total, grads) and (total == np.arange(5)).all()
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3])
-def test_the_parts_are_added_up(parts):
-    ranks = allreduce_mpi.between(MPI.COMM_SELF, parts, 5)
-    assert allreduce_mpi.parts(ranks) == parts
-    step = np.empty(5, np.float32)
-    for part in range(parts):
-        step[:] = np.arange(5) + 10**part
-        allreduce_mpi.send(step, ranks, part)
-    if parts > 1:
-        step[:] = np.nan  # all is on its way
-    allreduce_mpi.receive(step, ranks)
-    assert (step == parts * np.arange(5) + [0, 1, 11, 111][parts]).all()
+def test_without_ranks_there_is_nothing_to_add_up():
+    grads = np.arange(4, dtype=np.float32)
+    assert (sum_by_mpi(grads, None) == np.arange(4)).all()
 
 
-def test_without_ranks_there_is_nothing_to_say():
-    step, chosen = np.arange(4, dtype=np.float32), np.arange(3)
-    assert allreduce_mpi.parts(None) == 1 and (allreduce_mpi.share(chosen, None, 0) == chosen).all()
-    allreduce_mpi.send(step, None, 0)
-    allreduce_mpi.receive(step, None)
-    assert (step == np.arange(4)).all()
+def test_what_mpi_is_told():
+    """A function that takes the place of MPI_Allreduce notes its arguments."""
+    seen, kind = [], ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_ssize_t] * 6)
+    function = kind(lambda *arguments: seen.append(arguments) or 0)
+    found = allreduce_mpi.messages(MPI.COMM_SELF)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    grads = np.zeros(7, np.float32)
+    sum_by_mpi(grads, found._replace(function=address))
+    handles = [MPI._handleof(thing) for thing in (MPI.FLOAT, MPI.SUM, MPI.COMM_SELF)]
+    assert seen == [(int(MPI.IN_PLACE), grads.ctypes.data, 7, *handles)]
 
 
-@pytest.mark.parametrize("parts", [1, 2])
-def test_a_message_that_fails_is_an_error(parts):
-    ranks = allreduce_mpi.between(MPI.COMM_SELF, parts, 5)
-    kind, add, _ = ranks.handles
-    nobody = ranks._replace(handles=(kind, add, MPI._handleof(MPI.COMM_NULL)))
-    with pytest.raises(RuntimeError, match="MPI: the gradients could not be added up"):
-        allreduce_mpi.send(np.zeros(5, np.float32), nobody, 0)
+def test_a_message_that_fails_is_an_error():
+    nobody = allreduce_mpi.messages(MPI.COMM_SELF)._replace(
+        communicator=MPI._handleof(MPI.COMM_NULL)
+    )
+    with pytest.raises(RuntimeError, match="MPI_Allreduce: the gradients could not be added up"):
+        sum_by_mpi(np.zeros(5, np.float32), nobody)
 
 
 def test_a_function_is_called_by_its_address():

@@ -1,0 +1,110 @@
+"""Files of jobs that were killed, of jobs that run, and of another program's jobs."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import uuid
+
+import pytest
+
+from cnnlab.ranks import job, shared_memory_files
+from cnnlab.ranks.cluster import find_mpiexec
+from tests.ranks.segments import MARK, files, noting_segments
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="only Linux has /dev/shm")
+
+MAP = """
+import mmap, sys
+with open(sys.argv[1], "wb+") as file:
+    file.truncate(4096)
+    shared = mmap.mmap(file.fileno(), 4096)
+print("mapped", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def mapping(file, **variables):
+    """A program that has made and mapped a file, and leaves it when it ends."""
+    command, pipes = [sys.executable, "-c", MAP, file], {"stdin": -1, "stdout": -1, "text": True}
+    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    with subprocess.Popen(command, env=environment | variables, **pipes) as program:
+        assert program.stdout.readline() == "mapped\n"
+        yield
+
+
+@pytest.fixture
+def name():
+    """Makes names of such files, which are removed after the test."""
+    made = []
+
+    def make():
+        made.append(f"{shared_memory_files.NAMES[0]}{uuid.uuid4().hex}")
+        return made[-1]
+
+    yield make
+    shared_memory_files.remove(made)
+
+
+def age(file, seconds=3600):
+    os.utime(file, (time.time() - seconds,) * 2)
+
+
+def test_only_old_files_of_ones_own_that_nobody_maps_are_abandoned(name, monkeypatch):
+    apart = f"{shared_memory_files.NAMES[0]}{uuid.uuid4().hex}"  # from other programs' files
+    monkeypatch.setattr(shared_memory_files, "NAMES", (apart,))
+    used, left, young, anothers = name(), name(), name(), name()
+    for file in left, young, anothers:
+        with mapping(file):
+            pass
+    age(left)
+    age(anothers)
+    if os.getuid() == 0:
+        os.chown(anothers, 12345, -1)
+    with mapping(used):
+        age(used)
+        shared_memory_files.remove_abandoned()
+        assert not os.path.exists(left) and {used, young} <= files()
+        assert os.getuid() != 0 or anothers in files()
+        monkeypatch.setattr(shared_memory_files.os, "listdir", None)  # nothing old: no search
+        age(used, 0)
+        shared_memory_files.remove_abandoned()
+
+
+@pytest.mark.mpi
+def test_what_a_killed_job_leaves_is_removed_by_the_next():
+    program = """
+from cnnlab.ranks import job, shared_memory_files
+with job.together() as comm:
+    comm.Barrier()
+    print(*shared_memory_files.mapped_by([{}]), flush=True)
+    {}
+"""
+    with noting_segments() as ours:
+        command = [find_mpiexec(), "-n", "2", sys.executable, "-c"]
+        sleep = program.format("__import__('os').getpid()", "__import__('time').sleep(600)")
+        with subprocess.Popen([*command, sleep], stdout=-1, text=True) as started:
+            left = started.stdout.readline().split()
+            started.kill()
+        assert left and set(left) <= files()
+        for file in left:
+            age(file)
+        end = time.monotonic() + 20
+        while set(left) & files() and time.monotonic() < end:  # the ranks may still be ending
+            with job.together():
+                time.sleep(0.1)
+        assert not set(left) & files()
+    assert set(left) <= ours
+
+
+def test_files_of_another_program_are_not_taken_for_those_of_a_test(name):
+    mine, anothers, other_test = name(), name(), name()
+    with noting_segments() as ours:
+        with mapping(anothers), mapping(other_test, **{MARK: "another"}):
+            with mapping(mine, **{MARK: os.environ[MARK]}):
+                end = time.monotonic() + 20
+                while not ours and time.monotonic() < end:
+                    time.sleep(0.01)
+    assert ours == {mine} and {mine, anothers, other_test} <= files()

@@ -1,0 +1,42 @@
+import subprocess
+import sys
+import time
+
+from cnnlab.runtime import waiting
+
+
+def test_only_a_long_wait_is_told(capsys, monkeypatch):
+    monkeypatch.setattr(waiting, "AFTER", 0.05)
+    with waiting.told("starting"):
+        pass
+    with waiting.told("counting"):
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "counting\n"
+
+
+COMPILING = """
+import time
+import numba
+from cnnlab.runtime import waiting
+waiting.AFTER = {after}
+waiting.tell_of_compiling()
+waiting.tell_of_compiling()
+
+@numba.njit
+def inner(x):
+    return x + 1
+
+@numba.njit
+def outer(x):
+    return inner(x) * 2
+
+for number in (1, 1.0, 1j):
+    outer(number)
+"""
+
+
+def test_compiling_is_told_once_when_it_has_taken_long():
+    for after, expected in ((0.01, f"{waiting.COMPILING}\n"), (60, "")):
+        command = [sys.executable, "-c", COMPILING.format(after=after)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, expected)
