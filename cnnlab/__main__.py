@@ -12,7 +12,8 @@ from cnnlab.distributed import METHODS
 from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
 from cnnlab.ranks import job
-from cnnlab.runtime import arguments, thread_pool
+from cnnlab.runtime import thread_pool
+from cnnlab.runtime.arguments import parse_positive, parse_whole
 from cnnlab.runtime.failures import MENDABLE, one_line
 from cnnlab.runtime.failures import status as status_of
 from cnnlab.runtime.files import check_writable
@@ -88,10 +89,9 @@ def add_train_options(command: Parser) -> None:
     option("--kernels", metavar="NAME", help=f"{', '.join(KERNELS)} (default: vector)")
     option("--network", default="report", choices=NETWORKS, help="(default: report)")
     what = f"epochs in all (default: 1, or 10 where there are fewer than {MANY:,} images)"
-    option("--epochs", type=whole, metavar="N", help=what)
-    option(
-        "--rate", type=positive, default=RATE, metavar="R", help=f"learning rate (default: {RATE})"
-    )
+    option("--epochs", type=parse_whole, metavar="N", help=what)
+    what = f"learning rate (default: {RATE})"
+    option("--rate", type=parse_positive, default=RATE, metavar="R", help=what)
     what = "of the initial parameters and the order of the images (default: 0)"
     option("--seed", type=int, default=0, metavar="N", help=what)
     ways = "; ".join(f"{way.name}: {way.summary}" for way in METHODS.values())
@@ -112,7 +112,7 @@ def add_bench_options(command: Parser) -> None:
     what = "also time `threads` on one thread, two, and so on to four times the cores"
     option("--sweep", action="store_true", help=what)
     what = "samples of each time (default: 11)"
-    option("--repeats", type=whole, default=11, metavar="N", help=what)
+    option("--repeats", type=parse_whole, default=11, metavar="N", help=what)
     add_data_options(command, 64, 8192)
 
 
@@ -122,11 +122,11 @@ def add_data_options(command: Parser, batch: int, images: int | None) -> None:
     what = "mnist, fashion, digits, or auto: mnist if available, else digits (default: auto)"
     option("--data", default="auto", metavar="NAME", help=what)
     what = f"images per step (default: {batch})"
-    option("--batch", type=whole, default=batch, metavar="N", help=what)
+    option("--batch", type=parse_whole, default=batch, metavar="N", help=what)
     what = f"use only the first N training images (default: {images or 'all'})"
-    option("--images", type=whole, default=images, metavar="N", help=what)
+    option("--images", type=parse_whole, default=images, metavar="N", help=what)
     what = "threads of a parallel strategy (default: one per core)"
-    option("--threads", type=whole, metavar="N", help=what)
+    option("--threads", type=parse_whole, metavar="N", help=what)
     add_common_options(command)
 
 
@@ -134,29 +134,6 @@ def add_common_options(command: Parser) -> None:
     """Add --json and --debug."""
     command.add_argument("--json", action="store_true", help="print a line of JSON at the end")
     command.add_argument("--debug", action="store_true", help="show the traceback of a failure")
-
-
-def whole(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    return number(text, int, arguments.at_least, 1)
-
-
-def positive(text: str) -> float:
-    """A positive finite number, for argparse."""
-    return number(text, float, arguments.positive)
-
-
-def number(text: str, kind: type, check: Callable, *limits):
-    """The number in `text`, if it passes a check of `runtime.arguments`; else argparse's error."""
-    try:
-        value = kind(text)
-    except ValueError:
-        value = text
-    try:
-        check("", value, *limits)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem).removeprefix(": ")) from None
-    return value
 
 
 def threads_for(strategies, asked: int | None) -> int:
@@ -262,15 +239,11 @@ def bench(chosen) -> int:
         )
     names = [find(name).name for name in chosen.kernels.split(",")]
     n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)
-    data, batch = load(chosen.data, chosen.images), chosen.batch
-    if batch > len(data.train_images):
-        raise ValueError(
-            f"--batch: expected at most the {len(data.train_images)} images, got {batch}"
-        )
+    data = load(chosen.data, chosen.images)
     if folder := chosen.record and Path(chosen.record):
         folder.mkdir(parents=True, exist_ok=True)
         check_writable("--record", folder / "speedup.png")
-    how = {"batch": batch, "repeats": chosen.repeats}
+    how = {"batch": chosen.batch, "repeats": chosen.repeats}
     report = benchmark.run(names, data, n_threads=n_threads, against=chosen.against, **how)
     print(benchmark.table(report))
     if chosen.sweep:

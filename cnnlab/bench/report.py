@@ -24,8 +24,13 @@ def run(
 
     Its `results` hold a row for each contestant: seconds per epoch, GFLOP/s, the share of one
     core's measured peak, the speedup over `ratio_to`, and the seconds of each operation. Times and
-    speedups come with 95 % confidence intervals.
+    speedups come with 95 % confidence intervals. Raises ValueError if there are fewer images
+    than a batch has.
     """
+    if batch > len(data.train_images):
+        raise ValueError(
+            f"batch: expected at most the {len(data.train_images)} images, got {batch}"
+        )
     print("measuring whole steps beside the peak of one core, then layers", file=progress)
     found = contestants(names, data, batch, n_threads, against)
     timings = epochs(found, batch, repeats, peak=True)

@@ -1,5 +1,5 @@
-// The gradient of the bias, db (F), as three reductions of dz (N,F,P,Q), size = P * Q. Launch with
-// one block per filter. A fourth, with warp shuffles, is in conv.cu.
+// Gradient with respect to the bias, db (F), as three reductions of dz (N,F,P,Q), size = P * Q.
+// Launch with one block per filter. A fourth, with warp shuffles, is in conv.cu.
 
 // Every thread sums all elements of its filter; the last thread stores its sum.
 extern "C" __global__ void bias_serial(const float* dz, float* db, int N, int F, int size)

@@ -25,8 +25,8 @@ extern "C" __global__ void relu_backward(const float* y, const float* dy, float*
 }
 
 // Binary cross-entropy of the sigmoids y (N,O) and the labels (N): the losses (N) of the images, and
-// dz (N,O), the gradient of the preactivation, y - onehot. A probability below 2^-24 counts
-// as that.
+// the gradient with respect to the preactivation, dz (N,O) = y - onehot. A probability below 2^-24
+// counts as that.
 extern "C" __global__ void cross_entropy(const float* y, const int* labels, float* dz, float* losses,
                                          int N, int O)
 {

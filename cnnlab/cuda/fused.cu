@@ -59,7 +59,8 @@ extern "C" __global__ void dense_loss(const float* x, const float* w, const floa
     if (threadIdx.x == 0) losses[n] = total;
 }
 
-// The gradient of the pooling's input, times the derivative of the sigmoid before it (output x).
+// Gradient with respect to the pooling's input, times the derivative of the sigmoid before it
+// (output x).
 extern "C" __global__ void pool_backward_sigmoid(const float* dz, const float* w, const float* x,
                                                  float* dx, int N, int C, int H, int W, int K, int S)
 {
@@ -76,7 +77,8 @@ extern "C" __global__ void pool_backward_sigmoid(const float* dz, const float* w
     dx[i] = sum * x[i] * (1.0f - x[i]);
 }
 
-// The gradient of the dense layer's input, times the derivative of the sigmoid before it (output x).
+// Gradient with respect to the dense layer's input, times the derivative of the sigmoid before it
+// (output x).
 extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* w, const float* x,
                                                   float* dx, int N, int D, int O)
 {

@@ -60,7 +60,7 @@ def composed(strategy, params, x, labels, grads) -> float:
     """`loss_and_gradients`, an operation of the contract after the other, without the checks."""
     places, first = params.network.places, params.network.first_learned
     outputs = [x, *forward(strategy, params, x).values()]
-    dy = np.empty_like(outputs[-1])  # at the last preactivation: the cross-entropy's own gradient
+    dy = np.empty_like(outputs[-1])  # of the loss, with respect to the last preactivation
     loss = strategy.kernel("cross_entropy")(outputs[-1], labels, dy)
     for i in reversed(range(first, len(places) - 1)):
         place, dx = places[i], np.empty_like(outputs[i]) if i > first else None

@@ -1,8 +1,9 @@
 """Checks of arguments. Each raises ValueError in one form, `name: expected A, got B`."""
 
+import argparse
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -23,3 +24,26 @@ def one_of(name: str, value: object, known: Collection[str]) -> None:
     """Check that `value` is one of the known names."""
     if value not in known:
         raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+
+def parse_whole(text: str) -> int:
+    """The whole number of at least 1 in an option's text; else argparse.ArgumentTypeError."""
+    return _number(text, int, at_least, 1)
+
+
+def parse_positive(text: str) -> float:
+    """The positive finite number in an option's text; else argparse.ArgumentTypeError."""
+    return _number(text, float, positive)
+
+
+def _number(text: str, kind: type, check: Callable, *limits):
+    """The number in a text, if it passes the check; argparse names the option in an error."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = text
+    try:
+        check("", value, *limits)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem).removeprefix(": ")) from None
+    return value

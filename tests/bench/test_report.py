@@ -64,3 +64,8 @@ def test_the_table_aligns_its_columns_and_lists_operations():
         "conv_forward              5",
         "sigmoid                1.25",
     ]
+
+
+def test_a_batch_has_at_most_as_many_images_as_there_are():
+    with pytest.raises(ValueError, match=r"^batch: expected at most the 64 images, got 65$"):
+        report.run(["vector"], load("digits", 64, 10), batch=65, progress=io.StringIO())

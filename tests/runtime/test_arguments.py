@@ -1,9 +1,10 @@
+import argparse
 import re
 
 import numpy as np
 import pytest
 
-from cnnlab.runtime.arguments import at_least, one_of, positive
+from cnnlab.runtime.arguments import at_least, one_of, parse_positive, parse_whole, positive
 
 
 def refused(check, *arguments):
@@ -43,3 +44,19 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
         "kind: expected one of max, average, got 'min'"
     )
     assert re.search("got None$", refused(one_of, "kind", None, ["max"]))
+
+
+@pytest.mark.parametrize(
+    "parse, text, expected",
+    [
+        (parse_whole, "0", "a whole number of at least 1, got 0"),
+        (parse_whole, "1.5", "a whole number of at least 1, got '1.5'"),
+        (parse_positive, "-1", "a positive number, got -1.0"),
+        (parse_positive, "nan", "a positive number, got nan"),
+        (parse_positive, "fast", "a positive number, got 'fast'"),
+    ],
+)
+def test_an_options_text_is_a_number_or_argparses_error(parse, text, expected):
+    assert parse("12") == 12
+    with pytest.raises(argparse.ArgumentTypeError, match=f"^expected {re.escape(expected)}$"):
+        parse(text)

@@ -44,7 +44,10 @@ def conv_forward(x, w, b, z, stride=1):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_input(dz, w, dx, stride=1):
-    """Gradient at the input, a channel a task: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
+    """Gradient with respect to the input: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W).
+
+    One task per channel of an image.
+    """
     N, F, P, Q = dz.shape
     C, K, W = w.shape[1], w.shape[2], dx.shape[3]
     size = ((P - 1) * W + Q - 1) * stride + 1
@@ -74,7 +77,7 @@ def conv_backward_input(dz, w, dx, stride=1):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_weights(x, dz, dw, stride=1):
-    """Gradient at the weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K).
+    """Gradient with respect to the weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K).
 
     A block of images and a filter a task, each with sums of its own; they are added up in order.
     """
@@ -120,7 +123,7 @@ def conv_backward_weights(x, dz, dw, stride=1):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_bias(dz, db):
-    """Gradient at the bias, a filter a task: dz (N,F,P,Q) → db (F)."""
+    """Gradient with respect to the bias, a filter a task: dz (N,F,P,Q) → db (F)."""
     for f in numba.prange(dz.shape[1]):
         total = np.float32(0)
         for n in range(dz.shape[0]):

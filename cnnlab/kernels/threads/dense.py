@@ -17,7 +17,7 @@ def dense_forward(x, w, b, z):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def dense_backward_input(dz, w, dx):
-    """Gradient at the input, an image a task: dz (N,O), w (O,D) → dx (N,D)."""
+    """Gradient with respect to the input, an image a task: dz (N,O), w (O,D) → dx (N,D)."""
     for n in numba.prange(dx.shape[0]):
         out = dx[n]
         out[:] = np.float32(0)
@@ -29,7 +29,7 @@ def dense_backward_input(dz, w, dx):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def dense_backward_weights(x, dz, dw):
-    """Gradient at the weights, an output a task: x (N,D), dz (N,O) → dw (O,D)."""
+    """Gradient with respect to the weights, an output a task: x (N,D), dz (N,O) → dw (O,D)."""
     for o in numba.prange(dw.shape[0]):
         out = dw[o]
         out[:] = np.float32(0)
@@ -41,7 +41,7 @@ def dense_backward_weights(x, dz, dw):
 
 @numba.njit(parallel=True)
 def dense_backward_bias(dz, db):
-    """Gradient at the bias, an output a task: dz (N,O) → db (O)."""
+    """Gradient with respect to the bias, an output a task: dz (N,O) → db (O)."""
     for o in numba.prange(dz.shape[1]):
         total = np.float32(0)
         for n in range(dz.shape[0]):

@@ -35,7 +35,10 @@ def pool_forward(x, w, b, z, stride=4):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def pool_backward_input(dz, w, dx, stride=4):
-    """Gradient at the input, a map of an image a task: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
+    """Gradient with respect to the input: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W).
+
+    One task per map of an image.
+    """
     N, C, P, Q = dz.shape
     K, W = w.shape[1], dx.shape[3]
     size = ((P - 1) * W + Q - 1) * stride + 1
@@ -63,7 +66,10 @@ def pool_backward_input(dz, w, dx, stride=4):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def pool_backward_weights(x, dz, dw, stride=4):
-    """Gradient at the weights, a weight a task: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
+    """Gradient with respect to the weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K).
+
+    One task per weight.
+    """
     N, C, P, Q = dz.shape
     K = dw.shape[1]
     for i in numba.prange(C * K * K):
@@ -80,7 +86,7 @@ def pool_backward_weights(x, dz, dw, stride=4):
 
 @numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def pool_backward_bias(dz, db):
-    """Gradient at the bias, a map a task: dz (N,C,P,Q) → db (C)."""
+    """Gradient with respect to the bias, a map a task: dz (N,C,P,Q) → db (C)."""
     for c in numba.prange(dz.shape[1]):
         total = np.float32(0)
         for n in range(dz.shape[0]):

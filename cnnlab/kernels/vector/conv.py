@@ -44,7 +44,7 @@ def conv_forward(x, w, b, z, stride=1):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_backward_input(dz, w, dx, stride=1):
-    """Gradient at the convolution's input: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
+    """Gradient with respect to the input: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
     N, F, P, Q = dz.shape
     C, K, W = w.shape[1], w.shape[2], dx.shape[3]
     size = ((P - 1) * W + Q - 1) * stride + 1
@@ -78,7 +78,7 @@ def conv_backward_input(dz, w, dx, stride=1):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_backward_weights(x, dz, dw, stride=1):
-    """Gradient at the convolution's weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
+    """Gradient with respect to the weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
     N, F, P, Q = dz.shape
     C, K, W = dw.shape[1], dw.shape[2], x.shape[3]
     row = np.zeros(((P - 1) * W + Q - 1) * stride + 1, dz.dtype)
@@ -117,7 +117,7 @@ def conv_backward_weights(x, dz, dw, stride=1):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_backward_bias(dz, db):
-    """Gradient at the convolution's bias: dz (N,F,P,Q) → db (F)."""
+    """Gradient with respect to the bias: dz (N,F,P,Q) → db (F)."""
     db[:] = np.float32(0)
     for n in range(dz.shape[0]):
         for f in range(dz.shape[1]):

@@ -29,7 +29,7 @@ def dense_forward(x, w, b, z):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def dense_backward_input(dz, w, dx):
-    """Gradient at the layer's input: dz (N,O), w (O,D) → dx (N,D)."""
+    """Gradient with respect to the input: dz (N,O), w (O,D) → dx (N,D)."""
     O = w.shape[0]
     dx[:] = np.float32(0)
     for n in range(dz.shape[0]):
@@ -45,7 +45,7 @@ def dense_backward_input(dz, w, dx):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def dense_backward_weights(x, dz, dw):
-    """Gradient at the layer's weights: x (N,D), dz (N,O) → dw (O,D)."""
+    """Gradient with respect to the weights: x (N,D), dz (N,O) → dw (O,D)."""
     N = x.shape[0]
     dw[:] = np.float32(0)
     for o in range(dw.shape[0]):
@@ -61,7 +61,7 @@ def dense_backward_weights(x, dz, dw):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def dense_backward_bias(dz, db):
-    """Gradient at the layer's bias: dz (N,O) → db (O)."""
+    """Gradient with respect to the bias: dz (N,O) → db (O)."""
     db[:] = np.float32(0)
     for n in range(dz.shape[0]):
         for o in range(dz.shape[1]):

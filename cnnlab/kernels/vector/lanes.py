@@ -148,8 +148,8 @@ def pool_map_backward(y, w, dz, dw, dx):
     """One map of the pooling, backwards and through the sigmoid before it.
 
     y (P,Q,16), w (S,S), dz (P//S,Q//S,16) → adds to dw (S,S,16), a sum for each lane; writes the
-    gradient at the preactivation to dx (P,Q,16), but for pixels beyond the last window. Returns the
-    sums of dz and dx, which are the gradients of the two biases.
+    gradient with respect to the preactivation to dx (P,Q,16), but for pixels beyond the last
+    window. Returns the sums of dz and dx, which are the gradients with respect to the two biases.
     """
     S, all_dz, all_dx = len(w), block(np.float32(0), 1), block(np.float32(0), 1)
     for p in range(dz.shape[0]):
@@ -221,7 +221,10 @@ def dense_lanes_forward(y, w, b, z):
 
 @numba.njit(error_model="numpy")
 def dense_lanes_backward(dz, w, y, dx):
-    """Gradient at the preactivation before the layer: dz (O,16), w (O,D), y (D,16) → dx (D,16)."""
+    """The fully connected layer, backwards and through the sigmoid before it.
+
+    dz (O,16), w (O,D), y (D,16) → dx (D,16), the gradient with respect to the preactivation.
+    """
     O, D = w.shape
     for i in range(D):
         s = block(np.float32(0), 1)

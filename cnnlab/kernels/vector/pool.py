@@ -36,7 +36,7 @@ def pool_forward(x, w, b, z, stride=4):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def pool_backward_input(dz, w, dx, stride=4):
-    """Gradient at the pooling's input: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
+    """Gradient with respect to the input: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
     N, C, P, Q = dz.shape
     K, W = w.shape[1], dx.shape[3]
     size = ((P - 1) * W + Q - 1) * stride + 1
@@ -64,7 +64,7 @@ def pool_backward_input(dz, w, dx, stride=4):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def pool_backward_weights(x, dz, dw, stride=4):
-    """Gradient at the pooling's weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
+    """Gradient with respect to the weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
     N, C, P, Q = dz.shape
     K = dw.shape[1]
     dw[:] = np.float32(0)
@@ -94,7 +94,7 @@ def pool_backward_weights(x, dz, dw, stride=4):
 
 @numba.njit(fastmath=True, error_model="numpy")
 def pool_backward_bias(dz, db):
-    """Gradient at the pooling's bias: dz (N,C,P,Q) → db (C)."""
+    """Gradient with respect to the bias: dz (N,C,P,Q) → db (C)."""
     db[:] = np.float32(0)
     for n in range(dz.shape[0]):
         for c in range(dz.shape[1]):

@@ -20,7 +20,8 @@ class Scratch(NamedTuple):
     """Memory of one worker for a block of images; the last index is the lane.
 
     Of the layers 1 (convolution), 2 (pooling) and 3 (fully connected), z are preactivations, y
-    activations and d gradients at z. `pool_w`, `dense_w` and `dense_b` are a block's gradients.
+    activations and d gradients with respect to z. `pool_w`, `dense_w` and `dense_b` are gradients
+    of a block.
     """
 
     dealt: np.ndarray
@@ -138,7 +139,7 @@ def forward(weights, scratch):
 
 @numba.njit(inline="always")
 def loss_and_dense_gradients(labels, grads, scratch):
-    """Loss of the block; its gradients at the last preactivation and of the layer before it."""
+    """Loss of the block; its gradients with respect to the last preactivation and dense layer."""
     n, dense_w, dense_b = len(labels), grads.dense_w, grads.dense_b
     y2, y3, d3 = scratch.y2_rows[:n], scratch.y3_rows[:n], scratch.d3_rows[:n]
     lanes.from_lanes(scratch.y3, y3)
@@ -154,7 +155,7 @@ def loss_and_dense_gradients(labels, grads, scratch):
 
 @numba.njit(inline="always")
 def backward(weights, grads, scratch):
-    """From the gradients at the last preactivation to those of pooling and convolution."""
+    """Gradients of pooling and convolution, from that with respect to the last preactivation."""
     y1, d1, d2 = scratch.y1, scratch.d1, scratch.d2
     lanes.dense_lanes_backward(
         scratch.d3, weights.dense_w, scratch.y2, d2.reshape(scratch.y2.shape)

@@ -119,7 +119,7 @@ def subtract(params, grads, rate):
 def few_images(weights, grads, x, labels):
     """Loss and gradients of a batch x (N,C,H,W) by the contract's functions, one after the other.
 
-    z are preactivations, y activations, d gradients at z.
+    z are preactivations, y activations, d gradients with respect to z.
     """
     N, F, K, S = len(x), len(weights.conv_w), weights.conv_w.shape[2], weights.pool_w.shape[1]
     P, Q = x.shape[2] - K + 1, x.shape[3] - K + 1

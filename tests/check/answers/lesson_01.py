@@ -44,7 +44,7 @@ def bias_mean(dz, db):
 
 
 def gather(dz, w, dx, stride=1, past=0, steps=True):
-    """The gradient at the input, pixel by pixel; `past` and `steps` spoil it."""
+    """The gradient with respect to the input, pixel by pixel; `past` and `steps` spoil it."""
     K, (P, Q) = w.shape[2], dz.shape[2:]
     for n, c, i, j in np.ndindex(dx.shape):
         total = 0.0

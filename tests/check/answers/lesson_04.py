@@ -102,7 +102,7 @@ WRONG = [
     (multiply_adds, 60_000 * 3 * (86_400 + 3_456 + 2_160), "too large"),  # a gradient nobody needs
     (dense_share, ..., "not yet answered"),
     (dense_share, 34_560 / (86_400 + 34_560), "too small"),  # forward only
-    (dense_share, 103_680 / (259_200 + 103_680), "too small"),  # the gradient at the image, too
+    (dense_share, 103_680 / (259_200 + 103_680), "too small"),  # also with respect to the image
     (dense_share, 3 * 2_160 / 189_648, "too small"),  # with pooling
     (dense_share, 37.5, "too large"),  # in per cent
     (momentum, empty, "v["),
