@@ -35,6 +35,13 @@ def test_what_was_saved_is_loaded(tmp_path, network):
     assert np.array_equal(found.state["speed"], state["speed"])
 
 
+def test_a_training_that_is_done_is_resumed_and_has_nothing_left_to_do(tmp_path):
+    file = tmp_path / "training.npz"
+    done = train(DIGITS, epochs=2, save=file)
+    again = train(DIGITS, epochs=2, resume=file)
+    assert np.array_equal(again.params.flat, done.params.flat) and again.history == done.history
+
+
 ROW = dict.fromkeys(checkpoint.ROW, 1.0) | {"epoch": 1}
 PARAMS = Network().parameters()
 EMPTY = Checkpoint(PARAMS, {}, [], {})

@@ -3,6 +3,7 @@ import pytest
 
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
+from cnnlab.kernels.compiled.workers import ALONE
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.network import LENET5, Network, report_network
 from cnnlab.runtime import thread_pool
@@ -48,6 +49,16 @@ def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
     assert (fused.params.flat == stepwise.params.flat).all()
     assert loss == pytest.approx(total, rel=1e-12)
     assert (fused.grads.flat == stepwise.grads.flat).all()  # both hold the last step
+
+
+def test_threads_that_are_started_for_each_step_take_the_same_steps():
+    order = np.random.default_rng(0).permutation(330)[:83]  # the last batch is a part of one
+    with thread_pool.threads(thread_pool.size()):
+        many, each = replica("threads", 40), replica("threads", 40)
+        losses = many.loop()(order), each.loop(ALONE)(order)
+    np.testing.assert_allclose(each.params.flat, many.params.flat, atol=1e-6)
+    np.testing.assert_allclose(each.grads.flat, many.grads.flat, atol=1e-6)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 def test_only_networks_of_a_fused_form_have_compiled_loops():
