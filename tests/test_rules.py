@@ -155,7 +155,7 @@ AT_IMPORT = {
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
-    "_elementwise", "_function", "budget", "case", "dict", "found", "functools.cache",
+    "_elementwise", "_first_if", "budget", "case", "dict", "found", "functools.cache",
     "functools.partial", "isinstance", "listed", "np.dtype", "numba.njit", "re.compile",
     "resolve", "sources", "sum", "tuple", "types.intc", "values", "vars", "zip",
 }  # fmt: skip
@@ -220,7 +220,13 @@ ELSEWHERE = {
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
     "course/test_commands.py": r"course\.pages",  # which its command `run` writes
 }
-ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py", "check/test_answers.py"}
+ALL_AT_ONCE = {
+    "test_rules.py",
+    "course/test_packaging.py",
+    "check/test_answers.py",
+    "check/test_planted.py",
+    "kernels/test_extremes.py",
+}
 
 
 def mirrors(module: str) -> set[str]:

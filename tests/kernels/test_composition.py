@@ -8,7 +8,6 @@ from hypothesis import strategies as draw
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed, forward, loss_and_gradients
 from cnnlab.network import (
-    LENET5,
     AveragePool,
     Conv,
     Dense,
@@ -19,58 +18,7 @@ from cnnlab.network import (
     Sigmoid,
     report_network,
 )
-
-REFERENCE = KERNELS["reference"]
-FAST = [name for name in KERNELS if name != "reference"]
-REPORTS = {
-    "report": Network(),
-    "two channels": report_network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5),
-    "one class": report_network(1, 12, 15, filters=1, kernel=7, pool=3, classes=1),
-    "windows of one": report_network(3, 10, 9, filters=5, kernel=4, pool=1, classes=2),
-}
-OTHERS = {
-    "lenet5": LENET5,
-    "average": Network(
-        (
-            Conv(4, 3),
-            Sigmoid(),
-            AveragePool(2),
-            Conv(3, 2),
-            ReLU(),
-            MaxPool(3),
-            Dense(5),
-            Sigmoid(),
-        ),
-        (2, 17, 16),
-    ),
-    "three convolutions": Network(
-        (Conv(3, 3), ReLU(), Conv(2, 2), Conv(4, 1), Pool(3), ReLU(), Dense(3), Sigmoid()),
-        (3, 11, 13),
-    ),
-    "nothing to learn first": Network(
-        (MaxPool(2), ReLU(), AveragePool(2), Pool(2), Dense(6), ReLU(), Dense(2), Sigmoid()),
-        (2, 17, 18),
-    ),
-    "dense only": Network((Dense(7), Sigmoid(), Dense(4), ReLU(), Dense(3), Sigmoid()), (2, 4, 5)),
-}
-
-NETWORKS = REPORTS | OTHERS
-
-
-def batch(network, n, dtype=np.float32, seed=0):
-    """Images of float32 numbers, so that they are the same in every dtype; and labels."""
-    rng = np.random.default_rng(seed)
-    x = rng.random((n, *network.image_shape)).astype(np.float32)
-    return x.astype(dtype), rng.integers(0, network.classes, n)
-
-
-def parameters(network, dtype=np.float32):
-    """Parameters with biases, the same numbers in every dtype."""
-    params = network.parameters(1)
-    params.flat += np.random.default_rng(2).normal(size=params.flat.size).astype(np.float32) / 10
-    same = network.zeros(dtype)
-    same.flat[:] = params.flat
-    return same
+from tests.kernels.examples import FAST, NETWORKS, OTHERS, REFERENCE, REPORTS, batch, parameters
 
 
 def clear_cut(network, x):
@@ -206,62 +154,6 @@ def test_forward_gives_the_output_of_every_layer_by_its_name(network):
     exact = forward(REFERENCE, parameters(network, np.float64), x.astype(np.float64))
     for name, y in found.items():
         np.testing.assert_allclose(y, exact[name], rtol=1e-5, atol=1e-6, err_msg=name)
-
-
-@pytest.mark.parametrize("n", [3, 17])
-@pytest.mark.parametrize("network", ["lenet5", "average", "report"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_pixel_that_is_nan_makes_the_loss_and_every_gradient_nan(name, network, n):
-    strategy = KERNELS[name]
-    network = REPORTS["two channels"] if network == "report" else OTHERS[network]
-    params, grads = parameters(network, strategy.dtype), network.zeros(strategy.dtype)
-    x, labels = batch(network, n, strategy.dtype)
-    x[:] += 0.25
-    x[1, 0, 5, 6] = np.nan
-    with np.errstate(invalid="ignore"):
-        assert np.isnan(loss_and_gradients(strategy, params, x, labels, grads))
-        exact = network.zeros(np.float64)
-        of = params.network.parameters(0, np.float64)
-        of.flat[:] = params.flat
-        loss_and_gradients(REFERENCE, of, x.astype(np.float64), labels, exact)
-    assert np.isnan(exact.flat).mean() > 0.9
-    np.testing.assert_array_equal(np.isnan(grads.flat), np.isnan(exact.flat))
-
-
-def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
-    both = REPORTS["two channels"], OTHERS["average"]
-    for name, network in [(name, network) for name in FAST for network in both]:
-        params, exact = network.parameters(1), network.parameters(1, np.float64)
-        for p in (params, exact):
-            p.flat *= 300
-        grads, expected = network.zeros(), network.zeros(np.float64)
-        for n in (3, 17):
-            x, labels = batch(network, n)
-            loss = loss_and_gradients(KERNELS[name], params, x, labels, grads)
-            loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
-            assert 10 < loss < 17 * network.classes * n
-            np.testing.assert_allclose(grads.dense_b, expected.dense_b, rtol=1e-3, atol=1e-3)
-            assert np.isfinite(grads.flat).all()
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_a_saturated_loss_is_the_references_however_a_batch_is_split(name):
-    network, strategy = REPORTS["two channels"], KERNELS[name]
-    params, exact = network.parameters(1), network.parameters(1, np.float64)
-    for p in (params, exact):
-        p.flat *= 3000
-    x, labels = batch(network, 19)
-    whole = loss_and_gradients(
-        REFERENCE, exact, x.astype(np.float64), labels, network.zeros(np.float64)
-    )
-    assert whole > 100  # so there is much that is saturated and wrong
-    for size in (1, 2, 7, 16, 19):
-        parts = [slice(first, first + size) for first in range(0, 19, size)]
-        losses = [
-            loss_and_gradients(strategy, params, x[part], labels[part], network.zeros())
-            for part in parts
-        ]
-        assert sum(losses) == pytest.approx(whole, rel=1e-4), size
 
 
 NET = Network()
