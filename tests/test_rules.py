@@ -155,7 +155,7 @@ AT_IMPORT = {
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
-    "_elementwise", "_function", "case", "dict", "functools.cache", "functools.partial",
+    "_elementwise", "_first_if", "case", "dict", "functools.cache", "functools.partial",
     "isinstance", "listed", "np.dtype", "re.compile", "resolve", "sources", "sum", "tuple",
     "types.intc", "values", "vars", "zip",
 }  # fmt: skip
@@ -219,7 +219,12 @@ ELSEWHERE = {
     "distributed/test_data_parallel.py": r"distributed\.shared_window",
     "course/test_commands.py": r"course\.pages",  # which its command `run` writes
 }
-ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py", "check/test_answers.py"}
+ALL_AT_ONCE = {
+    "test_rules.py",
+    "course/test_packaging.py",
+    "check/test_answers.py",
+    "check/test_planted.py",
+}
 
 
 def mirrors(module: str) -> set[str]:

@@ -223,23 +223,18 @@ def test_forward_gives_the_output_of_every_layer_by_its_name(network):
 
 
 @pytest.mark.parametrize("n", [3, 17])
-@pytest.mark.parametrize("network", ["lenet5", "average", "report"])
+@pytest.mark.parametrize("network", ["lenet5", "average", "two channels"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_pixel_that_is_nan_makes_the_loss_and_every_gradient_nan(name, network, n):
-    strategy = KERNELS[name]
-    network = REPORTS["two channels"] if network == "report" else OTHERS[network]
+    strategy, network = KERNELS[name], (OTHERS | REPORTS)[network]
     params, grads = parameters(network, strategy.dtype), network.zeros(strategy.dtype)
     x, labels = batch(network, n, strategy.dtype)
-    x[:] += 0.25
     x[1, 0, 5, 6] = np.nan
+    of, exact = parameters(network, np.float64), network.zeros(np.float64)
     with np.errstate(invalid="ignore"):
         assert np.isnan(loss_and_gradients(strategy, params, x, labels, grads))
-        exact = network.zeros(np.float64)
-        of = params.network.parameters(0, np.float64)
-        of.flat[:] = params.flat
         loss_and_gradients(REFERENCE, of, x.astype(np.float64), labels, exact)
-    assert np.isnan(exact.flat).mean() > 0.9
-    np.testing.assert_array_equal(np.isnan(grads.flat), np.isnan(exact.flat))
+    assert (np.isnan(grads.flat) == np.isnan(exact.flat)).all() and np.isnan(exact.flat).any()
 
 
 def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
@@ -256,26 +251,6 @@ def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
             assert 10 < loss < 17 * network.classes * n
             np.testing.assert_allclose(grads.dense_b, expected.dense_b, rtol=1e-3, atol=1e-3)
             assert np.isfinite(grads.flat).all()
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_a_saturated_loss_is_the_references_however_a_batch_is_split(name):
-    network, strategy = REPORTS["two channels"], KERNELS[name]
-    params, exact = network.parameters(1), network.parameters(1, np.float64)
-    for p in (params, exact):
-        p.flat *= 3000
-    x, labels = batch(network, 19)
-    whole = loss_and_gradients(
-        REFERENCE, exact, x.astype(np.float64), labels, network.zeros(np.float64)
-    )
-    assert whole > 100  # so there is much that is saturated and wrong
-    for size in (1, 2, 7, 16, 19):
-        parts = [slice(first, first + size) for first in range(0, 19, size)]
-        losses = [
-            loss_and_gradients(strategy, params, x[part], labels[part], network.zeros())
-            for part in parts
-        ]
-        assert sum(losses) == pytest.approx(whole, rel=1e-4), size
 
 
 NET = Network()
