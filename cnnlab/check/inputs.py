@@ -48,10 +48,20 @@ class Case:
 
 
 def case(
-    what: str, n: int, c: int, f: int, h: int, w: int, k: int, stride: int = 1, **more: int
+    what: str,
+    n: int,
+    c: int,
+    f: int,
+    h: int,
+    w: int,
+    k: int,
+    stride: int = 1,
+    kind: str = "",
+    **more: int,
 ) -> Case:
     """A Case from N, C, F, H, W, K and the stride, in this order; `more` sizes by name."""
-    return Case(what, dict(zip("NCFHWK", (n, c, f, h, w, k), strict=True)) | more, stride)
+    sizes = dict(zip("NCFHWK", (n, c, f, h, w, k), strict=True)) | more
+    return Case(what, sizes, stride, kind)
 
 
 # From plain to awkward: the first case that fails names what a kernel overlooked.
@@ -70,14 +80,18 @@ CASES = [
 ]
 
 # What a kernel in blocks of 4, 8, 12, 16, 32 or 64 may leave out: whole blocks, one more, one less.
-for size in (8, 17, 24, 25, 33, 63, 64, 65, 67, 128, 131):
-    CASES += [
+SIZES = (8, 17, 24, 25, 33, 63, 64, 65, 67, 128, 131)
+CASES += [
+    each
+    for size in SIZES
+    for each in (
         case(f"{size} images", size, 1, 1, 3, 4, 2, D=3, O=2, ndim=1),
         case(f"{size} channels or inputs", 1, size, 1, 3, 4, 2, D=size, O=2, ndim=2),
         case(f"{size} filters or outputs", 1, 1, size, 3, 4, 2, D=3, O=size),
         case(f"{size} rows of results", 1, 1, 1, size + 1, 3, 2),
         case(f"{size} columns of results", 1, 1, 1, 3, size + 1, 2, ndim=4),
-    ]
+    )
+]
 CASES += [case(f"a kernel of {k}", 1, 1, 2, k + 1, k + 2, k) for k in (7, 8, 9, 16, 17)]
 CASES += [case(f"{d} inputs", 2, 1, 1, 3, 3, 2, D=d, O=3) for d in (512, 513, 1025, 4099)]
 CASES += [
@@ -97,11 +111,14 @@ KINDS = {
     "extreme": "0, −0 and the ends of the range",
     "nan": "a NaN in each input",
 }
-for kind, what in KINDS.items():
-    CASES += [
-        replace(case(what, 1, 1, 1, 3, 3, 2, D=3, O=2), kind=kind),
-        replace(case(what, 5, 3, 4, 8, 9, 3, D=19, O=6), kind=kind),
-    ]
+CASES += [
+    each
+    for kind in KINDS
+    for each in (
+        case(KINDS[kind], 1, 1, 1, 3, 3, 2, D=3, O=2, kind=kind),
+        case(KINDS[kind], 5, 3, 4, 8, 9, 3, D=19, O=6, kind=kind),
+    )
+]
 STRIDE_ONE = [each for each in CASES if each.stride == 1]  # for kernels that take no stride
 
 # Enough work for threads to overlap: over many images, and within a single one.
