@@ -113,7 +113,7 @@ def barriers(parts, total, counts, n):
     for _ in numba.prange(len(parts)):
         team = allreduce_memory.Team(len(parts), parts, total, counts)
         if allreduce_memory.all_running(team):
-            for _ in range(n):
+            for _again in range(n):  # Numba refuses to overwrite the index of the parallel loop
                 allreduce_memory.barrier(team)
 
 
