@@ -37,23 +37,3 @@ def test_a_saturated_network_has_a_finite_loss_and_finite_gradients():
             assert 10 < loss < 17 * network.classes * n
             np.testing.assert_allclose(grads.dense_b, expected.dense_b, rtol=1e-3, atol=1e-3)
             assert np.isfinite(grads.flat).all()
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_a_saturated_loss_is_the_references_however_a_batch_is_split(name):
-    network, strategy = REPORTS["two channels"], KERNELS[name]
-    params, exact = network.parameters(1), network.parameters(1, np.float64)
-    for p in (params, exact):
-        p.flat *= 3000
-    x, labels = batch(network, 19)
-    whole = loss_and_gradients(
-        REFERENCE, exact, x.astype(np.float64), labels, network.zeros(np.float64)
-    )
-    assert whole > 100  # so there is much that is saturated and wrong
-    for size in (1, 2, 7, 16, 19):
-        parts = [slice(first, first + size) for first in range(0, 19, size)]
-        losses = [
-            loss_and_gradients(strategy, params, x[part], labels[part], network.zeros())
-            for part in parts
-        ]
-        assert sum(losses) == pytest.approx(whole, rel=1e-4), size
