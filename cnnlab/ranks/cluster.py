@@ -25,8 +25,12 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
 # The controller registers a rank after two heartbeats, by default three seconds apart.
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
-# Of UCX's and libfabric's transports, those that no other machine reaches.
-ONE_MACHINE = {"UCX_TLS": "self,sm", "FI_TCP_IFACE": "lo0" if sys.platform == "darwin" else "lo"}
+# Of the transports of UCX, libfabric and Open MPI, those that no other machine reaches.
+ONE_MACHINE = {
+    "UCX_TLS": "self,sm",
+    "FI_TCP_IFACE": "lo0" if sys.platform == "darwin" else "lo",
+    "OMPI_MCA_btl": "^tcp",
+}
 GRACE = 3.0  # seconds for the other ranks to finish once one has failed
 PRELUDE = """
 import numpy as np
