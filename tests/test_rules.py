@@ -219,7 +219,12 @@ ELSEWHERE = {
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks
     "course/test_commands.py": r"course\.pages",  # which its command `run` writes
 }
-ALL_AT_ONCE = {"test_rules.py", "course/test_packaging.py", "check/test_answers.py"}
+ALL_AT_ONCE = {
+    "test_rules.py",
+    "course/test_packaging.py",
+    "ranks/test_slurm.py",
+    "check/test_answers.py",
+}
 
 
 def mirrors(module: str) -> set[str]:

@@ -26,8 +26,8 @@ def together(debug: bool = False) -> Iterator:
 
     A failure that a user can mend ends the job with one line, printed once if every rank fails
     (a wrong argument), and its status; any other ends it with the rank's traceback and status 1,
-    as all do with `debug`. Raises ValueError if there is no MPI, or if mpiexec and mpi4py belong
-    to different MPI libraries.
+    as all do with `debug`. Raises ValueError if there is no MPI, if mpiexec and mpi4py belong to
+    different MPI libraries, or if Slurm's srun has not made one world of its tasks.
     """
     shared_memory_files.remove_abandoned()
     refuse_open_mpis_mpiexec()
@@ -36,6 +36,8 @@ def together(debug: bool = False) -> Iterator:
         raise ValueError("ranks need mpi4py, which is not installed: pip install mpi4py mpich")
     if comm.size == 1 < started():
         raise ValueError(wrong_mpiexec())
+    if comm.size == 1 < int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)):
+        refuse_srun()
     if comm.size == 1:
         yield comm
         return
@@ -89,6 +91,18 @@ def wrong_mpiexec() -> str:
     )
 
 
+def refuse_srun() -> None:
+    """End the tasks of Slurm's srun that are each alone: the first raises ValueError for all."""
+    if os.environ.get("SLURM_PROCID", "0") != "0":
+        raise SystemExit(2)
+    tasks = os.environ["SLURM_STEP_NUM_TASKS"]
+    way = "pmix" if library().startswith("Open MPI") else "pmi2"
+    raise ValueError(
+        f"srun: expected one MPI world of {tasks} ranks, got {tasks} worlds of 1: "
+        f"start them with srun --mpi={way}"
+    )
+
+
 def end_when_interrupted() -> None:
     """Under mpiexec, let an interrupt end the job at any moment, in one line and with status 130.
 
@@ -109,6 +123,9 @@ def interrupted(*_) -> None:
         # What MPI_Abort sends; MPI may not have started yet. An exit alone would end no other rank.
         os.write(int(os.environ["PMI_FD"]), b"cmd=abort exitcode=130\n")
         time.sleep(PATIENCE)
+    MPI = sys.modules.get("mpi4py.MPI")
+    if hasattr(MPI, "COMM_WORLD") and MPI.Is_initialized() and not MPI.Is_finalized():
+        MPI.COMM_WORLD.Abort(130)
     os._exit(130)
 
 
