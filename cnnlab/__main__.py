@@ -1,5 +1,10 @@
 """The command line: `python -m cnnlab machine`, `train` and `bench`."""
 
+from cnnlab.ranks import job
+
+if __name__ == "__main__":
+    job.end_when_interrupted()  # while the modules below are imported, too
+
 import argparse
 import importlib.util
 import json
@@ -11,11 +16,8 @@ from pathlib import Path
 from cnnlab.distributed import METHODS
 from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
-from cnnlab.ranks import job
-from cnnlab.runtime import thread_pool
+from cnnlab.runtime import failures, thread_pool
 from cnnlab.runtime.arguments import parse_positive, parse_whole
-from cnnlab.runtime.failures import MENDABLE, one_line
-from cnnlab.runtime.failures import status as status_of
 from cnnlab.runtime.files import check_writable
 from cnnlab.training import BATCH, RATE
 
@@ -44,12 +46,12 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except MENDABLE as problem:
+    except failures.MENDABLE as problem:
         if chosen.debug:
             raise
         if job.is_first():
-            print(f"cnnlab: {one_line(problem)}", file=sys.stderr)
-        return status_of(problem)
+            print(f"cnnlab: {failures.one_line(problem)}", file=sys.stderr)
+        return failures.status(problem)
     except KeyboardInterrupt:
         if job.is_first():
             print("cnnlab: stopped", file=sys.stderr)

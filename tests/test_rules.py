@@ -226,6 +226,7 @@ ALL_AT_ONCE = {
     "check/test_answers.py",
     "check/test_planted.py",
     "kernels/test_extremes.py",
+    "ranks/test_slurm.py",
 }
 
 

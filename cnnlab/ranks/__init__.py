@@ -5,9 +5,9 @@ import os
 
 from cnnlab.ranks import shared_memory_files
 
-# Open MPI needs no UCX for shared memory within a machine, and reports a false error if it finds
-# one. Set before MPI starts.
-OPEN_MPI = {"OMPI_MCA_osc": "^ucx"}
+# Set before MPI starts, unless the reader has. Open MPI needs no UCX for shared memory within a
+# machine, and reports a false error if it finds one.
+SETTINGS = {"OMPI_MCA_osc": "^ucx"}
 
 
 class Alone:
@@ -19,12 +19,17 @@ class Alone:
         """Return at once: there is no other rank to wait for."""
 
 
+def prepare() -> None:
+    """Set what MPI looks at when it starts."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+
+
 def world():
     """The communicator of all ranks; `Alone` where mpi4py is not installed."""
     if importlib.util.find_spec("mpi4py") is None:
         return Alone()
-    for name, value in OPEN_MPI.items():
-        os.environ.setdefault(name, value)
+    prepare()
     from mpi4py import MPI
 
     if MPI.COMM_WORLD.size == 1:  # one rank shares no memory: leave no file of it behind

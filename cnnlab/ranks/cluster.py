@@ -18,15 +18,19 @@ import ipyparallel
 from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
-from cnnlab.ranks import OPEN_MPI, shared_memory_files, watchdog
+from cnnlab.ranks import SETTINGS, shared_memory_files, watchdog
 from cnnlab.runtime.arguments import at_least
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
 # The controller registers a rank after two heartbeats, by default three seconds apart.
 HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
-# Of UCX's and libfabric's transports, those that no other machine reaches.
-ONE_MACHINE = {"UCX_TLS": "self,sm", "FI_TCP_IFACE": "lo0" if sys.platform == "darwin" else "lo"}
+# Of the transports of UCX, libfabric and Open MPI, those that no other machine reaches.
+ONE_MACHINE = {
+    "UCX_TLS": "self,sm",
+    "FI_TCP_IFACE": "lo0" if sys.platform == "darwin" else "lo",
+    "OMPI_MCA_btl": "^tcp",
+}
 GRACE = 3.0  # seconds for the other ranks to finish once one has failed
 PRELUDE = """
 import numpy as np
@@ -220,13 +224,12 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     """The ipyparallel configuration that starts the controller and the engines."""
     environment = {watchdog.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     threads = "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
-    ranks = environment | ONE_MACHINE | dict.fromkeys(threads, str(n_threads))
+    ranks = environment | SETTINGS | ONE_MACHINE | dict.fromkeys(threads, str(n_threads))
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     options = []
     if "Open MPI" in version or "OpenRTE" in version:
         options = ["--oversubscribe", "--bind-to", "none"]
         ranks |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        ranks |= OPEN_MPI
     config = Config()
     config.LocalControllerLauncher.environment = environment
     config.MPIEngineSetLauncher.environment = ranks

@@ -1,16 +1,20 @@
 """A program under mpiexec: rank 0 alone prints, and no rank waits for one that has failed."""
 
+import atexit
 import contextlib
 import os
+import signal
 import sys
 import time
 import traceback
 from collections.abc import Iterator
+from importlib.util import find_spec
 
-from cnnlab.ranks import Alone, shared_memory_files, world
+from cnnlab.ranks import Alone, prepare, shared_memory_files, world
 from cnnlab.runtime.failures import MENDABLE, one_line, status
 
-STARTED = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # mpiexec sets one to the number of ranks
+OPEN_MPIS = "OMPI_COMM_WORLD_SIZE"
+STARTED = "PMI_SIZE", OPEN_MPIS  # mpiexec sets one to the number of ranks
 RANK = "PMI_RANK", "OMPI_COMM_WORLD_RANK"  # and one to the number of this rank
 PATIENCE = 3.0  # seconds to see whether every rank has failed
 FAREWELL = 0.5  # seconds for mpiexec to forward a message; it drops what is left when the job ends
@@ -22,18 +26,18 @@ def together(debug: bool = False) -> Iterator:
 
     A failure that a user can mend ends the job with one line, printed once if every rank fails
     (a wrong argument), and its status; any other ends it with the rank's traceback and status 1,
-    as all do with `debug`. Raises ValueError if there is no MPI, or if mpiexec and mpi4py belong
-    to different MPI libraries.
+    as all do with `debug`. Raises ValueError if there is no MPI, if mpiexec and mpi4py belong to
+    different MPI libraries, or if Slurm's srun has not made one world of its tasks.
     """
     shared_memory_files.remove_abandoned()
+    refuse_open_mpis_mpiexec()
     comm = world()
     if isinstance(comm, Alone):
         raise ValueError("ranks need mpi4py, which is not installed: pip install mpi4py mpich")
     if comm.size == 1 < started():
-        raise ValueError(
-            f"mpiexec: expected one MPI world of {started()} ranks, got {started()} worlds of 1: "
-            f"it belongs to another MPI than the one mpi4py has loaded, {library()}"
-        )
+        raise ValueError(wrong_mpiexec())
+    if comm.size == 1 < int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)):
+        refuse_srun()
     if comm.size == 1:
         yield comm
         return
@@ -43,9 +47,7 @@ def together(debug: bool = False) -> Iterator:
             with contextlib.redirect_stdout(sys.stdout if comm.rank == 0 else nowhere):
                 yield comm
     except KeyboardInterrupt:
-        if comm.rank == 0:
-            print("cnnlab: stopped", file=sys.stderr, flush=True)
-        abort(comm, 130)
+        interrupted()
     except BaseException as problem:
         if isinstance(problem, MENDABLE) and not debug:
             end_in_one_line(comm, private, problem)
@@ -63,6 +65,68 @@ def end_in_one_line(comm, private, problem: BaseException) -> None:
         raise SystemExit(status(problem)) from None
     print(f"cnnlab: rank {comm.rank}: {one_line(problem)}", file=sys.stderr, flush=True)
     abort(comm, status(problem))
+
+
+def refuse_open_mpis_mpiexec() -> None:
+    """Raise ValueError if it starts a program of another MPI, before that MPI starts and aborts."""
+    if OPEN_MPIS not in os.environ or "mpi4py.MPI" in sys.modules or not find_spec("mpi4py"):
+        return
+    prepare()
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+
+    if not library().startswith("Open MPI"):
+        raise ValueError(wrong_mpiexec())
+    MPI.Init_thread()
+    atexit.register(MPI.Finalize)
+
+
+def wrong_mpiexec() -> str:
+    """What to say if mpiexec and mpi4py do not belong together."""
+    return (
+        f"mpiexec: expected one MPI world of {started()} ranks, got {started()} worlds of 1: "
+        f"it belongs to another MPI than the one mpi4py has loaded, {library()}"
+    )
+
+
+def refuse_srun() -> None:
+    """End the tasks of Slurm's srun that are each alone: the first raises ValueError for all."""
+    if os.environ.get("SLURM_PROCID", "0") != "0":
+        raise SystemExit(2)
+    tasks = os.environ["SLURM_STEP_NUM_TASKS"]
+    way = "pmix" if library().startswith("Open MPI") else "pmi2"
+    raise ValueError(
+        f"srun: expected one MPI world of {tasks} ranks, got {tasks} worlds of 1: "
+        f"start them with srun --mpi={way}"
+    )
+
+
+def end_when_interrupted() -> None:
+    """Under mpiexec, let an interrupt end the job at any moment, in one line and with status 130.
+
+    Rank 0 does that; were another to leave it, rank 0 might wait for that one and say nothing. An
+    exception would not do: some modules crash if one reaches them while they are imported.
+    """
+    if any(name in os.environ for name in STARTED):
+        signal.signal(signal.SIGINT, interrupted if is_first() else signal.SIG_IGN)
+
+
+def interrupted(*_) -> None:
+    """End an interrupted job with one line of rank 0; does not return."""
+    if is_first():
+        os.write(sys.stderr.fileno(), b"cnnlab: stopped\n")
+    time.sleep(FAREWELL)
+    shared_memory_files.remove(shared_memory_files.mapped_by([os.getpid()]))
+    if "PMI_FD" in os.environ and "PMI_JOBID" not in os.environ:  # MPICH's mpiexec, not srun
+        # What MPI_Abort sends; MPI may not have started yet. An exit alone would end no other rank.
+        os.write(int(os.environ["PMI_FD"]), b"cmd=abort exitcode=130\n")
+        time.sleep(PATIENCE)
+    MPI = sys.modules.get("mpi4py.MPI")
+    if hasattr(MPI, "COMM_WORLD") and MPI.Is_initialized() and not MPI.Is_finalized():
+        MPI.COMM_WORLD.Abort(130)
+    os._exit(130)
 
 
 def is_first() -> bool:

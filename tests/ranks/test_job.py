@@ -1,11 +1,14 @@
 """Programs under mpiexec, with more ranks than cores."""
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -42,6 +45,12 @@ def run(n, *command, status=0):
         process.terminate()  # a job that hangs: mpiexec ends its ranks
     assert process.returncode == status, err
     return out, err
+
+
+def until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 def train(n, *options):
@@ -168,6 +177,36 @@ def test_ranks_that_mpiexec_has_not_brought_together_are_refused(monkeypatch):
         assert comm.size == 1
 
 
+@pytest.mark.skipif("Open MPI" in job.library(), reason="it is the right one here")
+def test_open_mpis_mpiexec_is_refused_before_another_mpi_starts_and_aborts():
+    it_sets = {"PMIX_RANK": "0", "PMIX_NAMESPACE": "a", "OMPI_COMM_WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", "cnnlab", "train", "--ranks", "data"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | it_sets)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "mpiexec: expected one MPI world of 2 ranks, got 2 worlds of 1" in done.stderr
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 1, 5])
+def test_an_interrupt_at_any_moment_is_one_line_and_status_130(seconds):
+    options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
+    process = start(2, "-m", "cnnlab", "train", *options)
+    until(lambda: any(map(ignores_interrupts, psutil.Process(process.pid).children(True))))
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    try:
+        err = process.communicate(timeout=30)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130 and err == "cnnlab: stopped\n"
+
+
+def ignores_interrupts(process):
+    """Whether it is a rank beyond 0 that has come so far."""
+    with contextlib.suppress(OSError):  # it has just ended
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        return int(re.search(r"SigIgn:\s*(\w+)", status)[1], 16) >> (signal.SIGINT - 1) & 1
+
+
 def test_ranks_without_mpi_are_refused(monkeypatch):
     monkeypatch.setattr(job, "world", Alone)
     with pytest.raises(ValueError, match="ranks need mpi4py, which is not installed"):
@@ -244,15 +283,16 @@ def test_a_rank_that_is_killed_ends_the_job():
     options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
     process = start(3, "-m", "cnnlab", "train", *options)
     ranks = []
-    deadline = time.monotonic() + PATIENCE
-    while len(ranks) < 3 and time.monotonic() < deadline:
+
+    def found():
         children = psutil.Process(process.pid).children(recursive=True)
-        ranks = [p for p in children if "cnnlab" in p.cmdline() and "-n" not in p.cmdline()]
-        time.sleep(0.2)
+        ranks[:] = [p for p in children if "cnnlab" in p.cmdline() and "-n" not in p.cmdline()]
+        return len(ranks) == 3
+
+    until(found)
     time.sleep(5)  # in the middle of training
-    files = shared_memory_files.mapped_by(
-        rank.pid for rank in ranks
-    )  # nobody is left who could remove them
+    # Nobody is left who could remove these.
+    files = shared_memory_files.mapped_by(rank.pid for rank in ranks)
     ranks[1].send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     shared_memory_files.remove(files)

@@ -48,6 +48,13 @@ def name():
     shared_memory_files.remove(made)
 
 
+def until(condition):
+    end = time.monotonic() + 20
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return met
+
+
 def age(file, seconds=3600):
     os.utime(file, (time.time() - seconds,) * 2)
 
@@ -86,17 +93,18 @@ with job.together() as comm:
         command = [find_mpiexec(), "-n", "2", sys.executable, "-c"]
         sleep = program.format("__import__('os').getpid()", "__import__('time').sleep(600)")
         with subprocess.Popen([*command, sleep], stdout=-1, text=True) as started:
-            left = started.stdout.readline().split()
+            left = set(started.stdout.readline().split())
+            assert left and until(lambda: left <= ours)
             started.kill()
-        assert left and set(left) <= files()
+        assert left <= files()
         for file in left:
             age(file)
-        end = time.monotonic() + 20
-        while set(left) & files() and time.monotonic() < end:  # the ranks may still be ending
+
+        def removed():
             with job.together():
-                time.sleep(0.1)
-        assert not set(left) & files()
-    assert set(left) <= ours
+                return not left & files()
+
+        assert until(removed)  # the ranks may still be ending
 
 
 def test_files_of_another_program_are_not_taken_for_those_of_a_test(name):
@@ -104,7 +112,5 @@ def test_files_of_another_program_are_not_taken_for_those_of_a_test(name):
     with noting_segments() as ours:
         with mapping(anothers), mapping(other_test, **{MARK: "another"}):
             with mapping(mine, **{MARK: os.environ[MARK]}):
-                end = time.monotonic() + 20
-                while not ours and time.monotonic() < end:
-                    time.sleep(0.01)
+                assert until(lambda: ours)
     assert ours == {mine} and {mine, anothers, other_test} <= files()
