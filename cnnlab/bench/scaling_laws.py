@@ -25,7 +25,7 @@ class Amdahl:
         return 1 / (self.serial_fraction + (1 - self.serial_fraction) / n)
 
     def __str__(self) -> str:
-        return f"Amdahl, {100 * self.serial_fraction:.2g} % serial"
+        return f"Amdahl, {100 * self.serial_fraction:.3g} % serial"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Usl:
 
     def __str__(self) -> str:
         return (
-            f"USL, {100 * self.contention:.2g} % contention, {100 * self.coherence:.2g} % coherence"
+            f"USL, {100 * self.contention:.3g} % contention, {100 * self.coherence:.3g} % coherence"
         )
 
 

@@ -39,7 +39,8 @@ import cnnlab
 
 print("cnnlab", cnnlab.__version__)"""
 INSTALL = '%pip install --quiet "{package} @ git+{address}"'
-NO_ADDRESS = """raise SystemExit("cnnlab is not here: open this lesson in a clone of the course")"""
+NO_ADDRESS = """\
+raise SystemExit("cnnlab is not here: open this lesson in a clone of the course") from None"""
 
 # Absolute paths of two names or more, except those on every Linux, and object addresses.
 MACHINE_PATH = re.compile(r"(?<![\w.:/<~])/(?!proc/|sys/|dev/)(?:[\w.+-]+/)+[\w.+-]*|site-packages")

@@ -24,28 +24,38 @@ def told(what: str, after: float | None = None) -> Iterator[None]:
 
 
 def say(what: str) -> None:
-    """Print a line to standard error."""
-    print(what, file=sys.stderr, flush=True)
+    """Print a line to standard error; like a progress bar, stored lessons leave it out."""
+    print(f"\r{what}", file=sys.stderr, flush=True)
 
 
 @functools.cache
 def tell_of_compiling() -> None:
-    """Let Numba say, once, that it compiles kernels, when that has taken AFTER seconds in all."""
+    """Let Numba say, once, that it compiles kernels, when that has taken AFTER seconds in all.
+
+    Only those of cnnlab count: what a reader writes is not kept.
+    """
     from numba.core import event
 
     class Listener(event.Listener):
         spent, depth = 0.0, 0
 
-        def on_start(self, _):
+        def on_start(self, compiling):
+            if not ours(compiling):
+                return
             self.depth += 1
             if self.depth == 1 and self.spent < AFTER:  # a kernel, not one that it calls
                 self.began, self.wait = time.monotonic(), told(COMPILING, AFTER - self.spent)
                 self.wait.__enter__()
 
-        def on_end(self, _):
+        def on_end(self, compiled):
+            if not ours(compiled):
+                return
             self.depth -= 1
             if self.depth == 0 and self.spent < AFTER:
                 self.wait.__exit__(None, None, None)
                 self.spent += time.monotonic() - self.began
+
+    def ours(compiling: event.Event) -> bool:
+        return str(compiling.data["dispatcher"].py_func.__module__).startswith("cnnlab.")
 
     event.register("numba:compile", Listener())

@@ -22,6 +22,7 @@ def test_amdahl_is_a_least_squares_fit():
     assert fit.serial_fraction == pytest.approx(0.2125 / 0.8125)
     assert Amdahl(0.1).speedup(9) == pytest.approx(5)
     assert str(Amdahl(0.05)) == "Amdahl, 5 % serial"
+    assert str(Amdahl(1)) == "Amdahl, 100 % serial"
 
 
 @pytest.mark.parametrize(("times", "serial"), [([1.0, 0.1], 0), ([1.0, 3.0], 1)])
