@@ -19,9 +19,6 @@ def _widen_vectors() -> None:
     if os.environ.get("NUMBA_CPU_NAME"):
         os.environ.setdefault("NUMBA_CPU_FEATURES", "")
         return
-    if os.environ.get("NUMBA_CPU_NAME"):
-        os.environ.setdefault("NUMBA_CPU_FEATURES", "")
-        return
     try:
         found = llvmlite.binding.get_host_cpu_features()
     except RuntimeError:  # LLVM cannot tell on this system

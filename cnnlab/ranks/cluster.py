@@ -19,6 +19,7 @@ from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
 from cnnlab.ranks import SETTINGS, shared_memory_files, watchdog
+from cnnlab.runtime import waiting
 from cnnlab.runtime.arguments import at_least
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -165,7 +166,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterato
     )
     client, shared = None, set()
     try:
-        with quiet():
+        with quiet(), waiting.told(f"starting {n_ranks} ranks", after=5):
             try:
                 client = starter.start_and_connect_sync(n=n_ranks)
             except Exception as error:
