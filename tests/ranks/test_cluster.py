@@ -34,6 +34,12 @@ def number():
     return MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
 
 
+def number_of_threads():
+    import numba
+
+    return numba.config.NUMBA_NUM_THREADS
+
+
 def rank_one_fails():
     from mpi4py import MPI
 
@@ -72,6 +78,11 @@ def test_ranks_are_one_world_in_their_order_and_nothing_is_left():
         with pytest.raises(RankError, match="rank 0 raised ValueError: everywhere"):
             ranks.run(all_fail)
         assert ranks.run(number) == [(0, 3), (1, 3), (2, 3)]  # still usable
+
+
+def test_each_rank_runs_the_threads_asked_for():
+    with cluster(2, n_threads=3) as ranks:
+        assert ranks.run(number_of_threads) == [3, 3]
 
 
 def test_twenty_clusters_in_a_row_leave_nothing(names):
