@@ -209,9 +209,9 @@ def test_nobody_asks_for_a_strategy_a_method_or_an_optimiser_by_name():
 # Test files of another name, with the modules that they prove.
 ELSEWHERE = {
     # one contract, the same cases for every strategy
-    "kernels/test_kernels.py": r"kernels\.(reference|loops|device|partitioned|vector.+"
-    r"|threads\.(?!steps).+)",
-    "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|reductions|stationarity)",
+    "kernels/test_kernels.py": r"kernels\.(reference|loops|device|partitioned|vector(?!\.lanes).+"
+    r"|threads\.(?!steps|conv).+)",
+    "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|stationarity)",
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     # which the emulator and the GPU build on, and what it asks a compiler
     "cuda/test_emulator.py": r"cuda\.launcher|cuda\.emulator\.compiler",

@@ -35,6 +35,11 @@ def changes_its_input(dz, db):
     dz[0] = 0
 
 
+def changes_its_bias(x, w, b, z, stride=1):
+    reference.conv_forward(x, w, b, z, stride)
+    b[:] = 0
+
+
 def writes_past_the_end(dz, db):
     right(dz, db)
     db.base[inputs.GUARD + db.size] = 0
@@ -126,6 +131,7 @@ def test_a_wrong_bias_gradient_is_rejected_with_the_reason(answer, word):
 
 
 WRONG_FORWARD = [
+    (changes_its_bias, "changed its input b"),
     (lambda x, w, b, z, stride=1: forward(x, w, 0 * b, z, stride), "the bias seems to be missing"),
     (lambda x, w, b, z, stride=1: forward(x, w, b, z, 1), "right for windows two apart"),
     (

@@ -35,6 +35,14 @@ extern "C" __global__ void shuffles(const int* a, int* down, int* crossed, int* 
     first[i] = __shfl_sync(0xffffffff, value, 0);
 }
 """
+BUTTERFLY = """
+extern "C" __global__ void butterfly(int* a)
+{
+    int sum = a[threadIdx.x];
+    for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffff, sum, by);
+    a[threadIdx.x] = sum;
+}
+"""
 RETURNS_EARLY = """
 extern "C" __global__ void early(float* a, int n)
 {
@@ -89,6 +97,12 @@ def test_shuffles_stay_within_their_warp():
     assert np.array_equal(down, a[np.where(lane + 3 < 32, i + 3, i)])
     assert np.array_equal(crossed, a[i ^ 1])
     assert np.array_equal(first, a[i - lane])
+
+
+def test_a_lane_keeps_its_value_until_all_have_read_it():
+    a = np.arange(32, dtype=np.int32)
+    Emulated(BUTTERFLY).launch("butterfly", (1,), (32,), a)
+    assert (a == 31 * 32 // 2).all()
 
 
 def test_atomics_add_up():

@@ -35,6 +35,12 @@ def number():
     return MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
 
 
+def number_of_threads():
+    import numba
+
+    return numba.config.NUMBA_NUM_THREADS
+
+
 def rank_one_fails():
     from mpi4py import MPI
 
@@ -81,6 +87,11 @@ def test_no_other_machine_can_reach_a_cluster(names):
         ends = {end for process in members for end in process.net_connections("inet")}
         assert len(members) > 2 and any(end.status == psutil.CONN_LISTEN for end in ends)
         assert {end.laddr.ip for end in ends} == {"127.0.0.1"}
+
+
+def test_each_rank_runs_the_threads_asked_for():
+    with cluster(2, n_threads=3) as ranks:
+        assert ranks.run(number_of_threads) == [3, 3]
 
 
 def test_twenty_clusters_in_a_row_leave_nothing(names):

@@ -34,6 +34,12 @@ def test_one_late_rank_delays_all(name):
     assert simulate(MODEL, name, 8, 80, late).min() > 1
 
 
+def test_a_rank_sends_one_message_after_the_other():
+    """Each takes a second: rank 0 receives two, and then sends two."""
+    model = Model(latency=0, gap=1, size_of=1)
+    assert simulate(model, "tree", 4, 1).tolist() == [4, 4, 4, 4]
+
+
 def test_other_numbers_of_ranks_cost_two_rounds_more():
     for name in ("butterfly", "rabenseifner"):
         assert simulate(MODEL, name, 9, 9).max() > simulate(MODEL, name, 8, 9).max() + 1.9e-6

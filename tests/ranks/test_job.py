@@ -91,6 +91,32 @@ def test_allreduce_agrees_with_mpis(n):
     assert run(n, "-c", COLLECTIVES)[0] == f"good {n}\n"
 
 
+FROM_ANY_ROOT = """
+import numpy as np
+from cnnlab.ranks import job
+from cnnlab.ranks.collectives import broadcast, gather, scatter
+
+with job.together() as comm:
+    for root in range(comm.size):
+        values = np.random.default_rng(root).random((comm.size, 3))
+        mine, found = np.empty(3), np.empty_like(values)
+        given, taken = (values, found) if comm.rank == root else (None, None)
+        scatter(comm, given, mine, root)
+        assert (mine == values[comm.rank]).all()
+        gather(comm, mine, taken, root)
+        assert taken is None or (taken == values).all()
+        broadcast(comm, mine, root)
+        assert (mine == values[root]).all()
+    if comm.rank == 0:
+        print("good", comm.size)
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_parts_and_copies_are_sent_from_any_root(n):
+    assert run(n, "-c", FROM_ANY_ROOT)[0] == f"good {n}\n"
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """The parameters that one process finds."""

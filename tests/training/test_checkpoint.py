@@ -25,6 +25,14 @@ def test_a_resumed_training_ends_with_the_bits_of_an_unbroken_one(tmp_path):
     assert np.array_equal(checkpoint.load(file).params.flat, unbroken.params.flat)
 
 
+def test_a_training_that_has_done_all_its_epochs_is_resumed_as_it_is(tmp_path):
+    file = tmp_path / "training.npz"
+    done = train(DIGITS, epochs=2, save=file)
+    resumed = train(DIGITS, epochs=2, resume=file)
+    assert np.array_equal(resumed.params.flat, done.params.flat)
+    assert resumed.history == done.history
+
+
 @pytest.mark.parametrize("network", [Network(), LENET5, report_network(filters=2)])
 def test_what_was_saved_is_loaded(tmp_path, network):
     params, state, file = network.parameters(3), {"speed": np.arange(3.0)}, tmp_path / "x.npz"
