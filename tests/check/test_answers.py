@@ -10,9 +10,14 @@ FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("le
 
 
 def of_all_lessons(kind):
-    """Each answer of that kind, as the lesson and its number; those on a cluster are marked."""
+    """Each answer of that kind, as the lesson and its number. Most are compiled, or need ranks."""
     return [
-        pytest.param(name, i, marks=[pytest.mark.mpi] * ("shared_ranks" in answers))
+        pytest.param(
+            name,
+            i,
+            marks=[pytest.mark.mpi] * ("shared_ranks" in answers)
+            + [pytest.mark.slow] * (name >= "lesson_10"),
+        )
         for name, answers in FILES.items()
         for i in range(len(answers[kind]))
     ]
