@@ -37,7 +37,7 @@ def _widen_vectors() -> None:
 def _unroll_once() -> None:
     """Keep LLVM from unrolling loops whose length it does not know: compiling takes half as long.
 
-    Numba optimises a function anew in each function that calls it, and a parallel loop three times
+    Numba optimises a function again in each function that calls it, and a parallel loop three times
     more; what was unrolled, and the loops for what is left over, would be unrolled each time. No
     kernel here gains from it. Only for those LLVMs that are known to have these options, because
     others would end the process.

@@ -213,8 +213,7 @@ ELSEWHERE = {
     r"|threads\.(?!steps|conv).+)",
     "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|stationarity)",
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
-    # which the emulator and the GPU build on, and what it asks a compiler
-    "cuda/test_emulator.py": r"cuda\.launcher|cuda\.emulator\.compiler",
+    "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
     "cuda/test_gpu.py": r"cuda\.cupy_device",
     "ranks/test_cluster.py": r"ranks\.watchdog",  # what a cluster leaves
     "ranks/test_job.py": r"distributed\.layer_parallel",  # with several ranks

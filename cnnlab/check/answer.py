@@ -109,7 +109,7 @@ class OutOfTime(BaseException):
 
 @contextlib.contextmanager
 def limit(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime in the `with` block after so many seconds.
+    """Raise OutOfTime in the `with` block after `seconds`.
 
     Between two steps of Python: a compiled loop that never ends is beyond reach, as are threads
     other than the main one, and Windows.

@@ -1,10 +1,11 @@
-"""What allreduce refuses, before it sends anything; `test_job` runs it on ranks."""
+"""Collectives on ranks, and what allreduce refuses before it sends anything."""
 
 import numpy as np
 import pytest
 
 from cnnlab.ranks import Alone
 from cnnlab.ranks.collectives import allreduce
+from tests.ranks.programs import run
 
 READ_ONLY = np.zeros(3, np.float32)
 READ_ONLY.flags.writeable = False
@@ -34,3 +35,64 @@ def test_one_rank_keeps_its_array():
     for schedule in ("tree", "butterfly", "ring", "rabenseifner"):
         allreduce(Alone(), array, schedule)
     assert array.tolist() == [0, 1, 2]
+
+
+COLLECTIVES = """
+import numpy as np
+from mpi4py import MPI
+from cnnlab.ranks.collectives import allreduce
+from cnnlab.ranks.schedules import SCHEDULES
+
+comm = MPI.COMM_WORLD
+for schedule in SCHEDULES:
+    for dtype, close in ((np.float32, 1e-5), (np.float64, 1e-14)):
+        for n in (0, 1, 2, 3, 5, 7, 64, 1001):
+            mine = np.random.default_rng([comm.rank, n]).uniform(0.5, 1, n).astype(dtype)
+            expected, before = np.empty_like(mine), mine.copy()
+            comm.Allreduce(mine, expected)
+            allreduce(comm, mine, schedule)
+            np.testing.assert_allclose(mine, expected, rtol=close)
+            bits = comm.allgather(mine.tobytes())
+            assert len(set(bits)) == 1, "ranks differ"
+            again = before.copy()
+            allreduce(comm, again, schedule)
+            assert np.array_equal(again, mine)
+    square = np.full((3, 4), comm.rank + 1.0)
+    allreduce(comm, square, schedule)
+    assert (square == comm.size * (comm.size + 1) / 2).all()
+if comm.rank == 0:
+    print("good", comm.size)
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
+def test_allreduce_agrees_with_mpis(n):
+    assert run(n, "-c", COLLECTIVES)[0] == f"good {n}\n"
+
+
+FROM_ANY_ROOT = """
+import numpy as np
+from cnnlab.ranks import job
+from cnnlab.ranks.collectives import broadcast, gather, scatter
+
+with job.together() as comm:
+    for root in range(comm.size):
+        values = np.random.default_rng(root).random((comm.size, 3))
+        mine, found = np.empty(3), np.empty_like(values)
+        given, taken = (values, found) if comm.rank == root else (None, None)
+        scatter(comm, given, mine, root)
+        assert (mine == values[comm.rank]).all()
+        gather(comm, mine, taken, root)
+        assert taken is None or (taken == values).all()
+        broadcast(comm, mine, root)
+        assert (mine == values[root]).all()
+    if comm.rank == 0:
+        print("good", comm.size)
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_parts_and_copies_are_sent_from_any_root(n):
+    assert run(n, "-c", FROM_ANY_ROOT)[0] == f"good {n}\n"

@@ -1,5 +1,6 @@
 """The C++ compiler of this machine, and what it says about a kernel."""
 
+import atexit
 import functools
 import hashlib
 import os
@@ -52,28 +53,53 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     """
     command = [*compiler(), *ALWAYS, *(() if "-Wall" in options else ("-w",)), *options]
     digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]
-    library = cache.folder("cuda") / f"{digest}.so"
-    if not library.exists():
+    library, own = (folder / f"{digest}.so" for folder in (cache.folder("cuda"), own_folder()))
+    if library.exists() or own.exists():
+        return library if library.exists() else own
+    made, found = compiled(text, command)
+    try:
         library.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "kernel.cpp").write_text(text, encoding="utf-8")
-            # Link without the options: they would add the thread sanitizer's library.
-            steps = [[*command, "-c", "kernel.cpp"], [*compiler(), "-shared", "kernel.o"]]
-            said = ""
-            for step, made in zip(steps, ("kernel.o", "kernel.so"), strict=True):
-                environment = os.environ | {"LC_ALL": "C"}
-                done = subprocess.run(
-                    [*step, "-o", made], capture_output=True, text=True, env=environment, cwd=folder
-                )
-                said += done.stderr
-                if done.returncode:
-                    raise RuntimeError("the CUDA source does not compile:\n" + errors(said, text))
-            if found := [line for line in said.splitlines() if "kernel.cu:" in line]:
-                with replacing(library.with_suffix(".txt")) as file:
-                    file.write("\n".join(found).encode())
-            with replacing(library) as file:
-                file.write(Path(folder, "kernel.so").read_bytes())
+        store(library, made, found)
+    except OSError as error:  # a full disk
+        cache.not_kept(error.strerror)
+        store(library := own, made, found)
     return library
+
+
+@functools.cache
+def own_folder() -> Path:
+    """A folder of this process, for libraries that the cache cannot take; removed at the end."""
+    folder = tempfile.mkdtemp(prefix="cnnlab-cuda-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def compiled(text: str, command: list[str]) -> tuple[bytes, str]:
+    """A shared library of C++, and the compiler's warnings about the kernel."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "kernel.cpp").write_text(text, encoding="utf-8")
+        # Link without the options: they would add the thread sanitizer's library.
+        steps = [[*command, "-c", "kernel.cpp"], [*compiler(), "-shared", "kernel.o"]]
+        said = ""
+        for step, made in zip(steps, ("kernel.o", "kernel.so"), strict=True):
+            environment = os.environ | {"LC_ALL": "C"}
+            done = subprocess.run(
+                [*step, "-o", made], capture_output=True, text=True, env=environment, cwd=folder
+            )
+            said += done.stderr
+            if done.returncode:
+                raise RuntimeError("the CUDA source does not compile:\n" + errors(said, text))
+        found = "\n".join(line for line in said.splitlines() if "kernel.cu:" in line)
+        return Path(folder, "kernel.so").read_bytes(), found
+
+
+def store(library: Path, made: bytes, found: str) -> None:
+    """Write a library, and beside it the compiler's warnings if there are some."""
+    if found:
+        with replacing(library.with_suffix(".txt")) as file:
+            file.write(found.encode())
+    with replacing(library) as file:
+        file.write(made)
 
 
 def errors(said: str, text: str) -> str:

@@ -34,7 +34,7 @@ class Crew(NamedTuple):
 
 
 def loss_and_gradients(params, x, labels, grads, chosen=None):
-    """Loss of a batch x (N,C,H,W) with labels (N), and its gradients, as those of `vector`.
+    """Loss of a batch x (N,C,H,W) with labels (N), and its gradients, like `vector`.
 
     Each thread takes a block of the batch. The gradients of the blocks are added up in their order,
     so the same number of threads gives the same bits.
