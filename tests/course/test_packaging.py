@@ -160,7 +160,8 @@ def clone(tmp_path):
 
 def make(clone, *arguments):
     """Run make as if by hand, in another folder than the one whose make may run this test."""
-    environ = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "PYTHON")}
+    own = "MAKEFLAGS", "MAKELEVEL", "PYTHON", "VENV"
+    environ = {k: v for k, v in os.environ.items() if k not in own}
     command = ["make", "--no-print-directory", *arguments]
     done = subprocess.run(command, cwd=clone, env=environ, capture_output=True, text=True)
     return done.returncode, done.stdout
