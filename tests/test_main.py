@@ -131,7 +131,7 @@ def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp
 @pytest.mark.parametrize(
     "arguments, expected",
     [
-        ("train --kernels nope", "one of reference, loops, vector"),
+        ("train --kernels nope", f"one of {', '.join(KERNELS)}"),
         ("train --data cifar", "one of mnist, fashion, digits, auto"),
         ("train --epochs 0", "--epochs: expected a whole number of at least 1, got 0"),
         ("train --batch 1.5", "--batch: expected a whole number of at least 1, got '1.5'"),

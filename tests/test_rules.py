@@ -206,11 +206,10 @@ def test_nobody_asks_for_a_strategy_a_method_or_an_optimiser_by_name():
 
 # --- tests mirror the package -------------------------------------------------------------------
 
-# Test files of another name, with the modules that they prove.
+# Test files of another name, with the modules that they prove unless these have their own.
 ELSEWHERE = {
     # one contract, the same cases for every strategy
-    "kernels/test_kernels.py": r"kernels\.(reference|loops|device|partitioned|vector(?!\.lanes).+"
-    r"|threads\.(?!steps|conv).+)",
+    "kernels/test_kernels.py": rf"kernels\.({'|'.join(KERNELS)})(\..+)?",
     "kernels/test_pastable.py": r"kernels\.variants\.(collapsed_loops|stationarity)",
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
@@ -239,12 +238,13 @@ def test_tests_mirror_the_package():
     there = {str(file.relative_to(TESTS)) for file in TESTS.rglob("test_*.py")}
     of_modules = {name: mirrors(name) & there for name in FILES if name}
     for test, pattern in ELSEWHERE.items():
-        proved = {name for name in of_modules if re.fullmatch(pattern, name)}
+        without = {name for name, tests in of_modules.items() if not tests}
+        proved = {name for name in without if re.fullmatch(pattern, name)}
         assert test in there and proved, test
-        assert not {name for name in proved if of_modules[name]}, "have tests of their own"
         of_modules |= {name: {test} for name in proved}
     packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
-    assert not {name for name, tests in of_modules.items() if not tests} - packages, "untested"
+    untested = {name for name, tests in of_modules.items() if not tests} - packages
+    assert not untested, f"without tests: {', '.join(untested)}"
     assert there - set().union(*of_modules.values()) == ALL_AT_ONCE, "test files of no module"
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from cnnlab.bench import machine
+from cnnlab.kernels import KERNELS
 
-NAMED = ("reference", "loops", "vector", "threads", "partitioned", "device", "torch")
-HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
-COLORS = dict(zip(NAMED, HUES, strict=True))
+HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00")
+HUES += ("#332288", "#882255", "#999933", "#117733")  # for strategies to come
+COLORS = {"torch": "#56b4e9"} | dict(zip(KERNELS, HUES, strict=False))
 OTHERS = ("#4c6a92", "#b8860b", "#2f8f8f", "#8c564b", "#7b5ea7", "#5f7f3f")
 LAYERS = ("#23527c", "#7fb0d8", "#d5e3ef", "#f0dfbd", "#d49a4e", "#8f5a22")
 INK, GREY, WRONG = "#222222", "#737373", "#d55e00"

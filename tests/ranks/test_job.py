@@ -17,6 +17,7 @@ from mpi4py import MPI
 
 from cnnlab import training
 from cnnlab.data import load
+from cnnlab.distributed import METHODS
 from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
 from cnnlab.training import checkpoint
@@ -186,7 +187,7 @@ def test_what_a_user_can_mend_ends_the_job_in_one_line(error, status, no_memory_
 def test_without_a_way_to_train_together_ranks_are_refused_once():
     out, err = run(2, "-m", "cnnlab", "train", "--data", "digits", status=2)
     assert out == "" and err.count("cnnlab: ") == 1
-    assert "--ranks: expected one of alone, data, layers under mpiexec" in err
+    assert f"--ranks: expected one of {', '.join(METHODS)} under mpiexec" in err
     out, err = run(2, "-m", "cnnlab", "train", "--epochs", "none", status=2)
     assert out == "" and err.count("\n") == 1
 

@@ -27,7 +27,8 @@ def test_every_strategy_has_a_colour_of_its_own():
 def test_other_names_get_other_colours_in_order():
     assert style.colors(["x", "vector", "y"])[1] == style.COLORS["vector"]
     assert style.colors(["x", "vector", "y"])[::2] == list(style.OTHERS[:2])
-    assert len(set(style.colors([*style.COLORS, "a", "b", "c", "d", "e", "f"]))) == 13
+    names = [*style.COLORS, "a", "b", "c", "d", "e", "f"]
+    assert len(set(style.colors(names))) == len(names)
 
 
 def test_the_style_is_a_context():

@@ -135,7 +135,7 @@ def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"kernels": "fast"}, "kernels: expected one of reference, loops, vector.*got 'fast'"),
+        ({"kernels": "fast"}, "kernels: expected one of reference, .*got 'fast'"),
         ({"epochs": 0}, "epochs: expected a whole number of at least 1, got 0"),
         ({"batch": 2.5}, "batch: expected a whole number of at least 1, got 2.5"),
         ({"batch": 331}, "batch: expected at most the 330 images, got 331"),
@@ -147,7 +147,7 @@ def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
         ({"batch": -1}, "batch: expected a whole number of at least 1, got -1"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ({"seed": 0.5}, "seed: expected a whole number of at least 0, got 0.5"),
-        ({"kernels": None}, "kernels: expected one of reference, loops, vector.*got None"),
+        ({"kernels": None}, "kernels: expected one of reference, .*got None"),
     ],
 )
 def test_an_impossible_plan_is_refused(wrong, message):
