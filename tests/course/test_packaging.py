@@ -135,7 +135,8 @@ def test_ci_tries_the_other_pythons_and_ends_with_the_whole(tmp_path, failing):
         script(tmp_path / f"bin/python{version}", "exit 0")
     script(tmp_path / "bin/python3.13", "exit 127")  # as pyenv's, where another is chosen
     script(tmp_path / "bin/make", f'echo "make $*"; [ "$1" != "{failing}" ]')
-    (tmp_path / "bin/dirname").symlink_to(shutil.which("dirname"))
+    for tool in ("dirname", "mkdir", "cat"):
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
     environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
     command = [shutil.which("bash"), str(tmp_path / ".ci" / "run")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
