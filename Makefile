@@ -2,7 +2,10 @@
 PYTHON ?= python3.13 python3.12 python3.11 python3 python
 VENV ?= .venv
 LOWEST = build/venv-lowest
+LOWEST_PYTHON ?= $(VENV)/bin/python
 LESSON ?=
+QUICK = "not slow and not mpi and not gpu and not browser"
+PYTEST = pytest -n 3 --dist loadfile
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
 SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
@@ -14,7 +17,7 @@ export IPP_NONINTERACTIVE = 1
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course quick test setup lab render render-check test-lowest clean
+.PHONY: help course quick test setup lab zip assignment render stamp render-check test-lowest browser gpu clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -23,31 +26,59 @@ help:  ## show this list
 course: setup  ## run every lesson on this machine; pages in build/course/index.html
 	@$(IN_VENV) cnnlab.course run $(LESSON)
 
-quick test test-lowest: export CNNLAB_OFFLINE = 1
+quick test test-lowest browser: export CNNLAB_OFFLINE = 1
 quick: setup  ## ruff, then the unit tests that need little time: for most edits
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
-	@$(IN_VENV) pytest -m "not slow and not mpi and not gpu" tests
+	@$(IN_VENV) $(PYTEST) -m $(QUICK) tests
 
 test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
-	@$(IN_VENV) pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
+	@$(IN_VENV) $(PYTEST) --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
 
 setup: $(VENV)/installed  ## only make .venv and install into it
 	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Ready: make course runs every lesson; make lab opens them",:)
 
-lab: setup  ## open JupyterLab at the first lesson
-	@$(IN_VENV) jupyterlab notebooks/00_start_here.ipynb
+lab: setup  ## open JupyterLab at the first lesson, on a copy in work/, which it keeps
+	@$(IN_VENV) cnnlab.course copy
+	@$(IN_VENV) jupyterlab --ServerApp.root_dir="$(CURDIR)" work/00_start_here.ipynb
+
+zip: setup  ## build/cnnlab.zip for students: the lessons, and all that they need
+	@$(IN_VENV) cnnlab.course zip
+
+assignment: setup  ## exercises without answers: LESSONS="05 12 31" [TITLE="Week 3" DUE=2030-01-31]
+	@$(IN_VENV) cnnlab.course.assignment $(LESSONS) $${TITLE:+--title "$$TITLE"} \
+	  $${DUE:+--due "$$DUE"} $${SEED:+--seed "$$SEED"}
 
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 	@$(IN_VENV) cnnlab.course render $(LESSON)
 
+stamp: setup  ## write the lessons' titles, badges, setup cells and answers anew, without running them
+	@$(IN_VENV) cnnlab.course stamp $(LESSON)
+
 render-check: setup  ## prove the committed lessons canonical, without running them
 	@$(IN_VENV) cnnlab.course check $(LESSON)
 
-test-lowest: $(LOWEST)/installed  ## the unit tests against the lowest versions allowed
-	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest tests
+# Kernels need no tests of their own there: training with each strategy calls them all. Methods,
+# ranks, measuring and the course's own tools stand on parts that are tested there.
+test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions allowed, and a lesson beside a zip
+	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m $(PYTEST) -m $(QUICK) tests \
+	  $(foreach room,kernels cuda check distributed bench course ranks,--ignore=tests/$(room))
+	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py
+
+browser: setup $(VENV)/browser  ## the pages, and two lessons in JupyterLab, in Chromium where it is installed
+	@$(IN_VENV) $(PYTEST) -m browser tests/course
+
+gpu: setup  ## on a machine with an NVIDIA GPU: its tests, and a report to commit in data/measurements
+	@command -v nvidia-smi >/dev/null || { echo "make gpu: there is no NVIDIA GPU here (no nvidia-smi)"; exit 1; }
+	@[ -e $(VENV)/gpu ] || { echo "installing CuPy and NVIDIA's compiler, once"; \
+	  $(VENV)/bin/python $(PIP) 'cupy-cuda12x[ctk]' && touch $(VENV)/gpu; }
+	@$(VENV)/bin/python -c 'from cnnlab import cuda; print(cuda.gpu()[1]); raise SystemExit(not cuda.gpu()[0])'
+	@$(IN_VENV) pytest -m gpu tests/cuda
+	@$(IN_VENV) cnnlab train --kernels device --batch 256
+	@$(IN_VENV) cnnlab bench --kernels loops,vector,device --batch 256 --record data/measurements \
+	  $$($(VENV)/bin/python -c 'import torch' 2>/dev/null && echo --against torch)
 
 clean:  ## remove .venv and build/
 	@rm -rf .venv build
@@ -92,8 +123,13 @@ $(VENV)/installed: pyproject.toml
 	@$(VENV)/bin/python -c 'import matplotlib.pyplot, nbclient, nbconvert, numba, sklearn.datasets'
 	@touch $@
 
+$(VENV)/browser: $(VENV)/installed
+	@echo "installing Playwright, once"
+	@$(VENV)/bin/python $(PIP) --no-build-isolation --editable '.[browser]'
+	@touch $@
+
 $(LOWEST)/installed: pyproject.toml | setup
-	$(call venv,$(LOWEST),$(VENV)/bin/python)
+	$(call venv,$(LOWEST),$(LOWEST_PYTHON))
 	@$(VENV)/bin/python -m cnnlab.course lowest > build/lowest.txt
 	@echo "[2/2] installing the lowest versions, as listed in build/lowest.txt: half a minute or more"
 	$(call install,$(LOWEST),--constraint build/lowest.txt)

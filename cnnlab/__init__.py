@@ -1,9 +1,13 @@
 """cnnlab: one small convolutional neural network, parallelized in every way there is."""
 
+import importlib.util
 import os
 import sys
 
-import llvmlite.binding
+from cnnlab.runtime import failures
+
+if sys.argv[:1] == ["-m"]:  # cnnlab is run: an interrupt is one line, also while modules load
+    failures.stop_in_one_line()
 
 __version__ = "0.1.0"
 
@@ -19,6 +23,8 @@ def _widen_vectors() -> None:
     if os.environ.get("NUMBA_CPU_NAME"):
         os.environ.setdefault("NUMBA_CPU_FEATURES", "")
         return
+    import llvmlite.binding
+
     try:
         found = llvmlite.binding.get_host_cpu_features()
     except RuntimeError:  # LLVM cannot tell on this system
@@ -42,10 +48,13 @@ def _unroll_once() -> None:
     kernel here gains from it. Only for those LLVMs that are known to have these options, because
     others would end the process.
     """
+    import llvmlite.binding
+
     if 15 <= llvmlite.binding.llvm_version_info[0] <= 22:
         for option in ("-unroll-runtime=false", "-unroll-max-upperbound=1"):
             llvmlite.binding.set_option("cnnlab", option)
 
 
-_widen_vectors()
-_unroll_once()
+if importlib.util.find_spec("llvmlite"):  # else a lesson's setup cell is about to install it
+    _widen_vectors()
+    _unroll_once()

@@ -1,6 +1,6 @@
-"""The command line: `python -m cnnlab machine`, `train` and `bench`."""
+"""The command line: `python -m cnnlab machine`, `train`, `bench` and `grade`."""
 
-from cnnlab.ranks import job
+from cnnlab.ranks import guard, job
 
 if __name__ == "__main__":
     job.end_when_interrupted()  # while the modules below are imported, too
@@ -13,13 +13,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from cnnlab.distributed import METHODS
+from threadpoolctl import threadpool_limits
+
+from cnnlab.course.grading import options as grading
+from cnnlab.distributed import METHODS, options
 from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
 from cnnlab.runtime import failures, thread_pool
 from cnnlab.runtime.arguments import parse_positive, parse_whole
 from cnnlab.runtime.files import check_writable
-from cnnlab.training import BATCH, RATE
+from cnnlab.training import BATCH, OPTIMIZERS
 
 MANY = 10_000  # images: an epoch of fewer teaches a network little
 
@@ -35,12 +38,14 @@ def main(words: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     chosen = parser().parse_args(words)
     try:
+        failures.stop_by_exception()
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
-        status = chosen.command(chosen)
+        with threadpool_limits(1, user_api="blas"):  # NumPy's products take one core, too
+            status = chosen.command(chosen)
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader of the output has closed it, as `head` does
@@ -67,9 +72,8 @@ def parser() -> Parser:
         prog="python -m cnnlab",
         description="A small convolutional network, trained and timed with every strategy.",
     )
-    commands = top.add_subparsers(
-        title="commands", required=True, metavar="machine | train | bench"
-    )
+    names = "machine | train | bench | grade"
+    commands = top.add_subparsers(title="commands", required=True, metavar=names)
 
     def add(name: str, command: Callable, summary: str) -> Parser:
         described = {"help": summary, "description": f"{summary[0].upper()}{summary[1:]}."}
@@ -77,11 +81,10 @@ def parser() -> Parser:
         added.set_defaults(command=command)
         return added
 
-    add_common_options(
-        add("machine", show_machine, "describe this computer and measure its ceilings")
-    )
+    add_common_options(add("machine", show_machine, "describe this computer, measure its ceilings"))
     add_train_options(add("train", train, "train the network"))
     add_bench_options(add("bench", bench, "time an epoch and each operation, by strategy"))
+    grading.add_options(add("grade", grading.grade, "grade what students have handed in"))
     return top
 
 
@@ -92,12 +95,14 @@ def add_train_options(command: Parser) -> None:
     option("--network", default="report", choices=NETWORKS, help="(default: report)")
     what = f"epochs in all (default: 1, or 10 where there are fewer than {MANY:,} images)"
     option("--epochs", type=parse_whole, metavar="N", help=what)
-    what = f"learning rate (default: {RATE})"
-    option("--rate", type=parse_positive, default=RATE, metavar="R", help=what)
+    ways = "; ".join(f"{way.name}: {way.summary}" for way in OPTIMIZERS.values())
+    option("--optimizer", default="sgd", choices=OPTIMIZERS, help=f"(default: sgd) {ways}")
+    usual = ", ".join(f"{way.load().usual} of {way.name}" for way in OPTIMIZERS.values())
+    what = f"learning rate (default: {usual})"
+    option("--rate", type=parse_positive, metavar="R", help=what)
     what = "of the initial parameters and the order of the images (default: 0)"
     option("--seed", type=int, default=0, metavar="N", help=what)
-    ways = "; ".join(f"{way.name}: {way.summary}" for way in METHODS.values())
-    option("--ranks", choices=METHODS, help=f"train on the ranks of mpiexec. {ways}")
+    options.add_options(command)
     option("--save", metavar="FILE", help="write a checkpoint after every epoch")
     option("--resume", metavar="FILE", help="continue from a checkpoint, up to --epochs")
     add_data_options(command, BATCH, None)
@@ -115,6 +120,8 @@ def add_bench_options(command: Parser) -> None:
     option("--sweep", action="store_true", help=what)
     what = "samples of each time (default: 11)"
     option("--repeats", type=parse_whole, default=11, metavar="N", help=what)
+    what = "fresh processes in which steps are timed, one after the other (default: 5)"
+    option("--processes", type=parse_whole, default=5, metavar="N", help=what)
     add_data_options(command, 64, 8192)
 
 
@@ -138,17 +145,6 @@ def add_common_options(command: Parser) -> None:
     command.add_argument("--debug", action="store_true", help="show the traceback of a failure")
 
 
-def threads_for(strategies, asked: int | None) -> int:
-    """The number of threads: as asked, else one per core if a strategy is parallel."""
-    parallel = any(strategy.parallel for strategy in strategies)
-    if asked is not None and asked > 1 and not parallel:
-        names = ", ".join(strategy.name for strategy in strategies)
-        raise ValueError(f"--threads: expected 1, {names} runs on one thread, got {asked}")
-    if asked and asked > (cores := thread_pool.usable_cores()) and job.is_first():
-        print(f"cnnlab: --threads: {asked} threads share {cores} cores", file=sys.stderr)
-    return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
-
-
 # --- the commands -------------------------------------------------------------------------------
 
 
@@ -166,33 +162,63 @@ def show_machine(chosen) -> int:
 
 
 def train(chosen) -> int:
-    """Train, alone or on several ranks."""
-    if not chosen.ranks:
-        from cnnlab.training import Method
-
-        if job.started() > 1:
-            raise ValueError(
-                f"--ranks: expected one of {', '.join(METHODS)} under mpiexec, or each of the "
-                f"{job.started()} ranks would train alone"
-            )
-        return train_with(Method(), chosen)
-    with job.together(chosen.debug) as comm:
-        return train_with(METHODS[chosen.ranks].load()(comm), chosen)
-
-
-def train_with(method, chosen) -> int:
-    """Train with a method; print a line for each epoch and, with --json, a summary."""
-    from cnnlab import training
+    """Train, alone or on several ranks, real or virtual."""
     from cnnlab.data import load
+
+    if chosen.virtual:
+        return train_virtually(chosen, load(chosen.data, chosen.images))
+    if not chosen.ranks:
+        if chosen.link:
+            raise ValueError("--link: expected --ranks with it, or --virtual, got neither")
+        if job.started() > 1:
+            known = f"one of {', '.join(METHODS)} under mpiexec"
+            alone = f"or each of the {job.started()} ranks would train alone"
+            raise ValueError(f"--ranks: expected {known}, {alone}")
+        return train_with(options.method(chosen)(None), chosen, load(chosen.data, chosen.images))
+    method = options.method(chosen)  # or what does not go together, before there are ranks
+    if chosen.lost == "go-on":
+        guard.begin()
+    with job.together(chosen.debug) as comm:
+        data = load(chosen.data, chosen.images)
+        if chosen.link:
+            return train_slowly(comm, method, chosen, data)
+        return train_with(method(comm), chosen, data)
+
+
+def train_slowly(comm, method, chosen, data) -> int:
+    """Train on real ranks whose messages take longer; the seconds told are those of the machine."""
+    from cnnlab.ranks.slow import network
+    from cnnlab.ranks.virtual import Link
+
+    options.refuse_compiled("--link", chosen)
+    link = Link.parse(chosen.link)
+    with network(link.latency, link.bandwidth, comm) as slowed:
+        print(f"{comm.size} ranks, network slowed to {link}: seconds are measured on it")
+        return train_with(method(slowed), chosen, data)
+
+
+def train_virtually(chosen, data) -> int:
+    """Train on virtual ranks, all in this process; the seconds told are those of their clocks."""
+    from cnnlab.ranks.virtual import World
+
+    method = options.method(chosen)
+    options.refuse_compiled("--virtual", chosen)
+    world = World(chosen.virtual, options.link(chosen), measured=True)
+    print(f"{world.size} virtual ranks, {world.network}: seconds are of their clocks")
+    return max(world.run(lambda comm: train_with(method(comm), chosen, data)))
+
+
+def train_with(method, chosen, data) -> int:
+    """Train with a method; rank 0 prints a line for each epoch and, with --json, a summary."""
+    from cnnlab import training
 
     strategy = find(chosen.kernels or method.kernels or "vector")
     if method.kernels not in (None, strategy.name):
         raise ValueError(
             f"--kernels: expected {method.kernels} with --ranks {chosen.ranks}, got {strategy.name}"
         )
-    n_threads = threads_for([strategy], chosen.threads)
-    data = load(chosen.data, chosen.images)
-    if hardware := strategy.optional("hardware"):
+    n_threads = job.threads_for([strategy], chosen.threads)
+    if method.rank == 0 and (hardware := strategy.optional("hardware")):
         print(hardware())
     result = training.train(
         data,
@@ -201,33 +227,34 @@ def train_with(method, chosen) -> int:
         epochs=chosen.epochs or (1 if len(data.train_images) >= MANY else 10),
         batch=chosen.batch,
         rate=chosen.rate,
+        optimizer=chosen.optimizer,
         seed=chosen.seed,
         n_threads=n_threads,
         method=method,
         save=chosen.save,
         resume=chosen.resume,
         progress=None if method.rank == 0 else False,
-        tell=show_epoch,
+        tell=show_epoch if method.rank == 0 else lambda row: None,
     )
+    method.close()
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
-    if chosen.json:
+    if chosen.json and method.rank == 0:
         from cnnlab.bench import records
 
         job_facts = {"method": chosen.ranks or "alone", "n_ranks": method.size}
-        plan = {"n_threads": n_threads, **job_facts, "network": chosen.network}
+        job_facts |= {"virtual": bool(chosen.virtual), "link": options.link(chosen)}
+        job_facts |= {"network": chosen.network, "optimizer": chosen.optimizer}
+        plan = {"n_threads": n_threads, **job_facts, **options.given(chosen)}
         print(json.dumps(records.of_training(result, strategy, data, chosen.batch, plan)))
-    return 1 if result.unsaved else 0
+    return method.leave(1 if result.unsaved else 0)
 
 
 def show_epoch(row: dict) -> None:
     """Print a row of a training's history."""
-    print(
-        f"epoch {row['epoch']}: loss {row['loss']:.3f}, test accuracy "
-        f"{row['test_accuracy']:.2%}, {row['seconds']:.2f} s, "
-        f"{row['images_per_second']:,.0f} images/s",
-        flush=True,
-    )
+    learned = f"loss {row['loss']:.3f}, test accuracy {row['test_accuracy']:.2%}"
+    took = f"{row['seconds']:.2f} s, {row['images_per_second']:,.0f} images/s"
+    print(f"epoch {row['epoch']}: {learned}, {took}", flush=True)
 
 
 def bench(chosen) -> int:
@@ -236,17 +263,18 @@ def bench(chosen) -> int:
     from cnnlab.data import load
 
     if chosen.against and importlib.util.find_spec(chosen.against) is None:
-        raise ValueError(
-            f"--against: expected {chosen.against} to be installed: pip install {chosen.against}"
-        )
+        installed = f"{chosen.against} to be installed: pip install {chosen.against}"
+        raise ValueError(f"--against: expected {installed}")
     names = [find(name).name for name in chosen.kernels.split(",")]
-    n_threads = threads_for([KERNELS[name] for name in names], chosen.threads)
+    n_threads = job.threads_for([KERNELS[name] for name in names], chosen.threads)
     data = load(chosen.data, chosen.images)
     if folder := chosen.record and Path(chosen.record):
         folder.mkdir(parents=True, exist_ok=True)
-        check_writable("--record", folder / "speedup.png")
+        check_writable("--record", folder / "bench.json")
     how = {"batch": chosen.batch, "repeats": chosen.repeats}
-    report = benchmark.run(names, data, n_threads=n_threads, against=chosen.against, **how)
+    report = benchmark.run(
+        names, data, n_threads=n_threads, against=chosen.against, processes=chosen.processes, **how
+    )
     print(benchmark.table(report))
     if chosen.sweep:
         from cnnlab.bench import thread_scaling
@@ -255,12 +283,10 @@ def bench(chosen) -> int:
         print("\n" + thread_scaling.table(report["sweep"]))
     status = 0
     if folder:
-        from cnnlab.bench import records
-        from cnnlab.show.report import draw
+        from cnnlab.show.report import keep
 
         try:
-            print("recorded in", records.keep(report, folder))
-            draw(report, folder / "speedup.png")
+            print("recorded in", keep(report, folder))
         except OSError as problem:
             print(f"cnnlab: --record: {problem}", file=sys.stderr)
             status = 1

@@ -82,7 +82,7 @@ def room(module: str) -> str:
 def arrows() -> dict[str, set[str]]:
     """The rooms that each room imports. What an entry names counts, though it is loaded later."""
     found = {room(name): set() for name in FILES if name}
-    for name, file in FILES.items():
+    for name, file in ((name, file) for name, file in FILES.items() if name):
         loaded = {module_of(entry.replace(":", ".")) for entry in entries(file)}
         for other in IMPORTS[name] | loaded:
             found[room(name)] |= {room(other)} - {room(name)}

@@ -1,13 +1,16 @@
 import json
+import os
 import subprocess
 import sys
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from cnnlab import bench
 from cnnlab.__main__ import main
+from cnnlab.data import load
 from cnnlab.kernels import KERNELS
-from cnnlab.training import checkpoint
+from cnnlab.training import checkpoint, train
 
 ROW = {
     "kernels", "n_threads", "n_ranks", "data", "n_images", "batch", "epochs", "seconds_per_epoch",
@@ -99,7 +102,7 @@ def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp
         raise OSError(28, "No space left on device")
 
     options = ["--kernels", "loops", "--data", "digits", "--images", "64", "--repeats", "1"]
-    options += ["--batch", "4", "--json", "--record"]
+    options += ["--batch", "4", "--processes", "1", "--json", "--record"]
     (tmp_path / "file").touch()
     assert main(["bench", *options, str(tmp_path / "file")]) == 1
     assert capsys.readouterr().out == ""  # before it was measured
@@ -111,7 +114,17 @@ def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp
 
 
 def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp_path):
-    options = ["--kernels", "loops,vector", "--data", "digits", "--repeats", "3", "--json"]
+    options = [
+        "--kernels",
+        "loops,vector",
+        "--data",
+        "digits",
+        "--repeats",
+        "3",
+        "--processes",
+        "2",
+        "--json",
+    ]
     assert main(["bench", *options, "--batch", "16", "--record", str(tmp_path / "new")]) == 0
     report = last_json(capsys)
     assert [row["kernels"] for row in report["results"]] == ["loops", "vector"]
@@ -125,7 +138,7 @@ def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp
     assert report["results"][0]["ratio"] == 1 and report["ratio_to"] == "loops"
     kept = list((tmp_path / "new").glob("bench-*.json"))
     assert json.loads(kept[0].read_text()) == report
-    assert (tmp_path / "new" / "speedup.png").stat().st_size > 5_000
+    assert kept[0].with_suffix(".png").stat().st_size > 5_000
 
 
 @pytest.mark.parametrize(
@@ -192,3 +205,93 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback():
     job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     job.stdout.close()
     assert "Traceback" not in job.stderr.read() and job.wait() == 141
+
+
+@pytest.mark.parametrize("module", ["llvmlite", "threadpoolctl", "sklearn"])
+def test_an_interrupt_while_a_module_loads_is_one_line(module, tmp_path):
+    interrupts = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n"
+    (tmp_path / f"{module}.py").write_text(interrupts)
+    command = [sys.executable, "-m", "cnnlab", "train", "--data", "digits"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "cnnlab: stopped\n")
+
+
+def test_numpys_products_take_one_core(monkeypatch):
+    seen = []
+
+    def look(chosen):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return 0
+
+    monkeypatch.setattr("cnnlab.__main__.show_machine", look)
+    with threadpool_limits(2, user_api="blas"):
+        assert main(["machine"]) == 0
+        assert seen and set(seen) == {1}
+
+
+def test_virtual_ranks_train_as_one_does(capsys, tmp_path):
+    options = "--data", "digits", "--images", "200", "--batch", "32", "--epochs", "2", "--json"
+    told = []
+    for ranks in ((), ("--virtual", "4", "--ranks", "data", "--link", "1us,10GB/s")):
+        assert main(["train", *options, *ranks]) == 0
+        told.append(capsys.readouterr().out.splitlines())
+    assert "4 virtual ranks, links of 1 µs and 10 GB/s: seconds are of their clocks" in told[1]
+    one, four = (json.loads(lines[-1]) for lines in told)
+    assert (one["virtual"], four["virtual"], four["n_ranks"]) == (False, True, 4)
+    assert four["test_accuracy"] == one["test_accuracy"]
+    assert four["train_loss"] == pytest.approx(one["train_loss"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--virtual 4 --ranks pipeline --schedule 1f1b --network lenet5",
+        "--virtual 2 --ranks model --cut pixels",
+        "--virtual 8 --ranks hybrid --grid 2x2x2 --schedule gpipe --micro-batches 2",
+        "--virtual 3 --ranks sharded --network eight",
+        "--virtual 4 --ranks local --every 1",
+        "--virtual 4 --ranks server --staleness 0",
+    ],
+)
+def test_virtual_ranks_cut_the_network(words, capsys):
+    options = "train --data digits --images 40 --batch 16 --epochs 1 --json".split()
+    network = [words[words.index("--network") :]] if "--network" in words else [""]
+    told = []
+    for ranks in (*network, words):
+        assert main([*options, *ranks.split()]) == 0
+        told.append(last_json(capsys))
+    assert told[1]["train_loss"] == pytest.approx(told[0]["train_loss"], abs=1e-4)
+    assert told[1]["virtual"] and told[1]["method"] in words
+    assert told[1].get("schedule", "") in words and told[1].get("n_micro", 2) == 2
+
+
+@pytest.mark.parametrize(
+    "words, text",
+    [
+        (["--virtual", "9", "--ranks", "pipeline"], "expected at most 6 stages, as the network"),
+        (["--virtual", "4", "--ranks", "hybrid", "--grid", "2x2x2"], "got 2 × 2 × 2 = 8"),
+        (["--schedule", "gpipe"], "--schedule: expected --ranks pipeline or hybrid with it, got"),
+        (["--virtual", "2", "--ranks", "model", "--kernels", "partitioned"], "for one core, got"),
+        (["--virtual", "2"], "--virtual: expected --ranks data|model|pipeline|hybrid|sharded|"),
+        (["--virtual", "2", "--ranks", "layers"], "got --ranks layers --kernels vector"),
+        (["--virtual", "2", "--ranks", "data", "--kernels", "threads"], "--kernels threads"),
+        (["--link", "1us,1GB/s"], "--link: expected --ranks with it, or --virtual, got neither"),
+        (["--virtual", "2", "--ranks", "data", "--link", "fast"], "link: expected a text such as"),
+    ],
+)
+def test_impossible_virtual_ranks_are_one_line(capsys, words, text):
+    assert main(["train", "--data", "digits", *words]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_train_steps_with_the_optimizer_asked_for(capsys, tmp_path):
+    words = "train --data digits --images 96 --batch 32 --epochs 2 --optimizer adam --json".split()
+    assert main([*words, "--save", str(tmp_path / "a.npz")]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["optimizer"] == "adam"
+    expected = train(load("digits", 96), optimizer="adam", batch=32, epochs=2, progress=False)
+    assert told["train_loss"] == expected.history[-1]["loss"]
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--optimizer", "newton"])
+    assert "--optimizer: invalid choice: 'newton'" in capsys.readouterr().err

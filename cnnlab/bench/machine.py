@@ -89,12 +89,12 @@ def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
     """Measure the float32 peak of one core, in FLOP/s; a fused multiply-add counts as two.
 
     Runs as many independent multiply-adds as fit into the registers, so that none waits for
-    another. `lanes` fixes the vector width (4, 8 or 16 floats). By default every width of this
+    another. `lanes` fixes the vector width (1, 4, 8 or 16 floats). By default every width of this
     processor is measured and the fastest counts: wide vectors may lower the clock. The fastest
     slice of a measurement counts, not the median: no kernel may exceed a ceiling.
     """
-    if lanes not in (None, 4, 8, 16):
-        raise ValueError(f"lanes: expected 4, 8 or 16, got {lanes!r}")
+    if lanes not in (None, 1, 4, 8, 16):
+        raise ValueError(f"lanes: expected 1, 4, 8 or 16, got {lanes!r}")
     widths = [lanes] if lanes else _widths()
     return max(_best_rate(*_peak_sweep(width), seconds / len(widths)) for width in widths)
 
@@ -140,10 +140,15 @@ def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
     """The best rate, in work/s, of runs repeated for `seconds`, at least three."""
     slices, end = [], time.perf_counter() + seconds
     while len(slices) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        slices.append(time.perf_counter() - start)
+        slices.append(seconds_of(run))
     return work / min(slices)
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 @functools.cache

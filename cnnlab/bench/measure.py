@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
+from cnnlab.cuda.launcher import Launcher
 from cnnlab.runtime import text, waiting
 from cnnlab.runtime.arguments import at_least
 
@@ -25,12 +26,16 @@ SHORTEST_SAMPLE = 1e-4  # seconds: a thousand times the cost of reading the cloc
 class Timing:
     """Seconds per call of `name`: one sample for each repetition, in the order measured.
 
-    `work` is the work of one call, in any unit: operations, images, bytes.
+    `work` is the work of one call, in any unit: operations, images, bytes. Samples may be of
+    several `processes`, as many of each, one process after the other; `emulated` says that CUDA C
+    ran on the emulator, whose time says nothing about a GPU.
     """
 
     name: str
     samples: tuple[float, ...]
     work: float | None = None
+    processes: int = 1
+    emulated: bool = False
 
     def __post_init__(self) -> None:
         if not self.samples or not all(0 < s < math.inf for s in self.samples):
@@ -48,13 +53,13 @@ class Timing:
 
     @property
     def low(self) -> float:
-        """Lower end of the median's 95 % confidence interval, see `median_interval`."""
-        return median_interval(self.samples)[0]
+        """Lower end of the median's 95 % confidence interval, see `interval`."""
+        return interval(self.samples, self.processes)[0]
 
     @property
     def high(self) -> float:
         """Upper end of that interval."""
-        return median_interval(self.samples)[1]
+        return interval(self.samples, self.processes)[1]
 
     @property
     def rate(self) -> float | None:
@@ -132,6 +137,7 @@ def compare(
         if verdict is not None and not np.all(verdict):
             raise AssertionError(f"{name or 'call'}: wrong result, so not timed")
     samples: dict[str, list[float]] = {name: [] for name in contestants}
+    emulated: set[str] = set()
     n_runs = (repeats + 1) * len(contestants)
     with tqdm(total=n_runs, desc="measuring", leave=False, delay=waiting.AFTER) as bar:
         batch = {}
@@ -142,9 +148,15 @@ def compare(
             bar.update()
         for _ in range(repeats):
             for name, call in contestants.items():
+                before = Launcher.n_emulated
                 samples[name].append(_seconds(call, batch[name]) / batch[name])
+                if Launcher.n_emulated > before:
+                    emulated.add(name)
                 bar.update()
-    return {name: Timing(name, tuple(taken), work) for name, taken in samples.items()}
+    return {
+        name: Timing(name, tuple(taken), work, emulated=name in emulated)
+        for name, taken in samples.items()
+    }
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
@@ -161,6 +173,22 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     return ordered[k - 1], ordered[-k]
 
 
+def interval(samples: Sequence[float], processes: int = 1) -> tuple[float, float]:
+    """The interval of the median, from the lowest to the highest that one of the processes has.
+
+    So it covers what differs within a process and what differs between them.
+    """
+    n = len(samples) // processes
+    ends = [median_interval(samples[i * n : (i + 1) * n]) for i in range(processes)]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def pooled(timings: Sequence[Timing]) -> Timing:
+    """The same call timed in several processes, as often in each, as one Timing."""
+    samples = tuple(sample for timing in timings for sample in timing.samples)
+    return Timing(timings[0].name, samples, timings[0].work, len(timings))
+
+
 def ratio(a: Timing, b: Timing) -> Ratio:
     """The ratio a / b of two timings from one `compare`: the median over their pairs of samples."""
     if a.n != b.n:
@@ -168,7 +196,7 @@ def ratio(a: Timing, b: Timing) -> Ratio:
             f"samples: expected as many of each timing, got {a.n} of {a.name} and {b.n} of {b.name}"
         )
     pairs = [x / y for x, y in zip(a.samples, b.samples, strict=True)]
-    return Ratio(median(pairs), *median_interval(pairs), len(pairs))
+    return Ratio(median(pairs), *interval(pairs, a.processes), len(pairs))
 
 
 def speedup(base: Timing, other: Timing) -> Ratio:

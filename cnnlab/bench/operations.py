@@ -9,6 +9,7 @@ from cnnlab.bench import measure
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.network import Network, Place
+from cnnlab.runtime.arguments import one_of
 
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
@@ -25,15 +26,25 @@ def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str
 
 def layer_shapes(batch: int) -> dict[str, dict[str, tuple[int, ...]]]:
     """Argument shapes of each operation in a training step: operation → argument → shape."""
-    sizes, anything = layer_sizes(batch), (batch, *Network()["conv"].shape)
+    known = layer_sizes(batch)
     return {
-        operation: {
-            name: anything if letters == "..." else tuple(sizes[layer][i] for i in letters)
-            for name, letters in arguments.items()
-        }
-        for operation, arguments in CONTRACT.items()
-        if (layer := operation.split("_")[0]) in sizes
+        operation: shapes(operation, batch)
+        for operation in CONTRACT
+        if operation.split("_")[0] in known
         and operation != "conv_backward_input"  # the first layer's, which no step needs
+    }
+
+
+def shapes(operation: str, batch: int) -> dict[str, tuple[int, ...]]:
+    """Argument shapes of an operation at the network's sizes, by argument."""
+    known = layer_sizes(batch)
+    one_of("operation", operation, [each for each in CONTRACT if each.split("_")[0] in known])
+    sizes = known[operation.split("_")[0]]
+    return {
+        name: (batch, *Network()["conv"].shape)
+        if letters == "..."
+        else tuple(sizes[i] for i in letters)
+        for name, letters in CONTRACT[operation].items()
     }
 
 
@@ -57,21 +68,32 @@ def named(letters: str, place: Place) -> dict[str, int]:
 
 
 def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
-    """A call of one operation at the network's sizes, checked against the reference."""
-    strategy, rng, net = KERNELS[name], np.random.default_rng(0), Network()
-    arrays = [
-        rng.integers(0, net.classes, shape)
-        if argument == "labels"
-        else rng.uniform(0.02, 0.98, shape).astype(strategy.dtype)
-        for argument, shape in layer_shapes(batch)[operation].items()
-    ]
-    stride = net["pool"].layer.stride if operation.startswith("pool") else (1,)
-    options = stride if operation in STRIDES else ()
-    exact = [a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays]
-    getattr(KERNELS["reference"], operation)(*exact, *options)
-    getattr(strategy, operation)(*arrays, *options)
-    measure.same(arrays[-1], exact[-1], name=f"{operation} of {name}")
+    """A checked call of one operation by a strategy, at the network's sizes."""
+    strategy = KERNELS[name]
+    arrays, options = layer_arguments(operation, batch, strategy.dtype)
+    checked(operation, name, getattr(strategy, operation), arrays, options)
     kernel = strategy.kernel(operation)
     if on_device := strategy.optional("on_device"):  # a GPU is timed without copies
         arrays = [on_device(a) for a in arrays]
     return lambda: kernel(*arrays, *options)
+
+
+def layer_arguments(operation: str, batch: int, dtype=np.float32) -> tuple[list, tuple]:
+    """Random arrays for an operation at the network's sizes, and the stride if it takes one."""
+    rng, net = np.random.default_rng(0), Network()
+    arrays = [
+        rng.integers(0, net.classes, shape)
+        if argument == "labels"
+        else rng.uniform(0.02, 0.98, shape).astype(dtype)
+        for argument, shape in shapes(operation, batch).items()
+    ]
+    stride = net["pool"].layer.stride if operation.startswith("pool") else (1,)
+    return arrays, stride if operation in STRIDES else ()
+
+
+def checked(operation: str, name: str, kernel: Callable, arrays: list, options: tuple) -> None:
+    """Run a kernel once; raise AssertionError unless the last array is as in the reference."""
+    exact = [a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays]
+    getattr(KERNELS["reference"], operation)(*exact, *options)
+    kernel(*arrays, *options)
+    measure.same(arrays[-1], exact[-1], name=f"{operation} of {name}")

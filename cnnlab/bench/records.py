@@ -10,16 +10,19 @@ from cnnlab.kernels import Strategy
 from cnnlab.runtime.files import replacing
 from cnnlab.training import Training
 
-MEASUREMENTS = Path(__file__).resolve().parents[2] / "data" / "measurements"
+PACKAGE = Path(__file__).resolve().parents[1]
+PACKED = PACKAGE / "data" / "measurements"  # there in a wheel of `make zip`
+MEASUREMENTS = PACKED if PACKED.is_dir() else PACKAGE.parent / "data" / "measurements"
 
 
 def keep(report: dict, folder: Path) -> Path:
-    """Write a report of `bench.run` to bench-<processor>.json in a folder; return the path.
+    """Write a report of `bench.run` to bench-<processor>-<vectors>.json in a folder; the path.
 
-    The folder is created if it does not exist.
+    The folder is created if it does not exist. The same processor, told to use narrower vectors,
+    has a report of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    hardware = str(report["machine"]["cpu"])
+    hardware = f"{report['machine']['cpu']} {vectors(report)}"
     if cuda.gpu()[0]:
         hardware += f" {cuda.where()}"
     hardware = re.sub(r"\W+", "-", hardware.lower()).strip("-")
@@ -27,6 +30,11 @@ def keep(report: dict, folder: Path) -> Path:
     with replacing(path) as file:
         file.write((json.dumps(report, indent=1) + "\n").encode())
     return path
+
+
+def vectors(report: dict) -> str:
+    """The vectors of a report's machine, such as "AVX2"; "" where they are unknown."""
+    return str(report["machine"]["simd"] or "").partition(",")[0]
 
 
 def of_training(result: Training, strategy: Strategy, data, batch: int, plan: dict) -> dict:

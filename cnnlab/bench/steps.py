@@ -1,6 +1,7 @@
 """Times of whole training steps and epochs, with all contestants alternating in one run."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cnnlab.bench import machine, measure
 from cnnlab.bench.contestants import Contestant
@@ -12,7 +13,13 @@ from cnnlab.training import RATE
 
 EPOCH = 60_000  # images
 FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
-PEERS = listed(Entry("torch", "PyTorch in eager mode", "cnnlab.bench.torch_peer:TorchContestant"))
+PEERS = listed(
+    Entry(
+        "torch",
+        "PyTorch in eager mode, on a GPU too where it finds one",
+        "cnnlab.bench.torch_peer:peers",
+    )
+)
 
 
 def contestants(
@@ -31,7 +38,7 @@ def contestants(
         else:
             found[strategy.name] = Contestant(strategy, data, batch, n_threads)
     if against is not None:
-        found[against] = find("against", against, PEERS)(data, batch, n_threads)
+        found |= find("against", against, PEERS)(data, batch, n_threads)
     return found
 
 
@@ -58,7 +65,7 @@ def step_times(
 
 def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
     """A timing with every sample multiplied by `factor`."""
-    return measure.Timing(timing.name, tuple(factor * s for s in timing.samples))
+    return replace(timing, samples=tuple(factor * s for s in timing.samples))
 
 
 def epochs(

@@ -3,19 +3,18 @@
 import functools
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 
 from cnnlab.bench import measure, scaling_laws
 from cnnlab.bench.contestants import Contestant
+from cnnlab.bench.on_their_own import OnTheirOwn
 from cnnlab.bench.steps import EPOCH, step_times
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.compiled import allreduce_memory
 from cnnlab.kernels.threads.steps import crew_of
 from cnnlab.runtime import thread_pool
-from cnnlab.training import Replica
 
 
 def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
@@ -59,19 +58,29 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
             for n in counts[:cores]
         ]
         + [None] * (len(counts) - cores),
-        "amdahl": scaling_laws.fit_amdahl(counts[:cores], relative[:cores]).serial_fraction
-        if cores > 1
-        else None,
-        "usl": vars(scaling_laws.fit_usl(counts, relative)),
+        **laws(counts[:cores], relative[:cores]),
         "serial": {
             part: timings[part].median * times / whole for part, (_, times) in serial.items()
         },
     }
 
 
+def laws(counts: list[int], relative: list[float]) -> dict:
+    """What is fitted to times over that on one thread, up to the cores; None with too few points.
+
+    A law needs a point more than it has numbers to find: three for Amdahl's (`amdahl`, the serial
+    share), four for the Universal Scalability Law (`usl`, its two numbers).
+    """
+    enough = len(counts) > 2, len(counts) > 3
+    return {
+        "amdahl": scaling_laws.fit_amdahl(counts, relative).serial_fraction if enough[0] else None,
+        "usl": vars(scaling_laws.fit_usl(counts, relative)) if enough[1] else None,
+    }
+
+
 def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float]]:
     """What every thread of `threads` does or waits for, as calls; and how many a step has."""
-    crew, _ = crew_of(one.replica.params.arrays, one.replica.images)
+    crew, _ = crew_of(one.replica.params.arrays, one.replica.images, one.batch)
     total, empty = crew.totals[0, : one.replica.params.flat.size], np.zeros(1024)
     return {
         "adding up gradients": (lambda: allreduce_memory.add_up(crew.parts, total), 1),
@@ -80,30 +89,18 @@ def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float
     }
 
 
-class OnTheirOwn:
-    """Threads that each train a network of their own with `vector`, as long as `one` would alone.
-
-    Called with their number. Long enough, 128 steps, that starting them does not count.
-    """
-
-    def __init__(self, one: Contestant, n_threads: int):
-        self.threads, of = ThreadPoolExecutor(n_threads), one.replica
-        held = of.images, of.labels, of.batch, of.optimizer
-        self.loops = [
-            Replica(of.strategy, of.params.copy(), *held).loop() for _ in range(n_threads)
-        ]
-        self.order = np.resize(one.order, 128 * one.batch)
-
-    def __call__(self, n_threads: int) -> None:
-        for _ in self.threads.map(lambda loop: loop(self.order), self.loops[:n_threads]):
-            pass
-
-
 @numba.njit(parallel=True)
 def start_threads(places):
     """A parallel loop with nothing to do."""
     for t in numba.prange(places.size):
         places[t] = 0
+
+
+@numba.njit
+def starts(places, n):
+    """n parallel loops with nothing to do, one after another."""
+    for _ in range(n):
+        start_threads(places)
 
 
 @numba.njit(parallel=True)
@@ -133,7 +130,8 @@ def table(report: dict) -> str:
         lines.append(f"{n:8} {text:>24}  {efficiency:<27.2f}{bound}".rstrip())
     if report["amdahl"] is not None:
         lines.append(f"Fitted up to the cores: {scaling_laws.Amdahl(report['amdahl'])}.")
-    lines.append(f"Fitted to all: {scaling_laws.Usl(**report['usl'])}.")
+    if report["usl"] is not None:
+        lines.append(f"Fitted up to the cores: {scaling_laws.Usl(**report['usl'])}.")
     parts = ", ".join(f"{name} {share:.1%}" for name, share in report["serial"].items())
     total = sum(report["serial"].values())
     lines.append(

@@ -2,10 +2,11 @@
 
 from cnnlab.check.machine_code import vectorized
 from cnnlab.check.operation import exercise, kernel, prove, try_case
+from cnnlab.check.predict import predict
 from cnnlab.check.threads import threaded
 from cnnlab.check.verdict import Verdict, differences, value
 
 __all__ = [
-    "Verdict", "differences", "exercise", "kernel", "prove", "threaded", "try_case", "value",
-    "vectorized",
+    "Verdict", "differences", "exercise", "kernel", "predict", "prove", "threaded", "try_case",
+    "value", "vectorized",
 ]  # fmt: skip

@@ -111,8 +111,9 @@ class OutOfTime(BaseException):
 def limit(seconds: float) -> Iterator[None]:
     """Raise OutOfTime in the `with` block after `seconds`.
 
-    Between two steps of Python: a compiled loop that never ends is beyond reach, as are threads
-    other than the main one, and Windows.
+    Between two steps of Python: a compiled loop that never ends is beyond reach, also of Ctrl-C; it
+    stops with its process (in a notebook: restart the kernel). There is no limit in threads other
+    than the main one, and on Windows.
     """
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
@@ -122,7 +123,8 @@ def limit(seconds: float) -> Iterator[None]:
         raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, stop)
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Again and again: Python drops what is raised while it collects garbage.
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds, min(seconds, 1.0))
     try:
         yield
     finally:

@@ -6,22 +6,26 @@ from collections.abc import Callable
 import numpy as np
 
 from cnnlab.check.verdict import Verdict
+from cnnlab.ranks import world
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
+from cnnlab.ranks.collectives import allreduce
+from cnnlab.ranks.schedules import SCHEDULES, block
 from cnnlab.runtime.arguments import one_of
 
 MOST = 5  # ranks, so that 3 and 5 are among the numbers tried
 SIZES = (1, 2, 7, 1000)
 
 
-def collective(
+def kernel(
     operation: str, function: Callable, ranks: Cluster | None = None, *, patience: float = 15
-) -> bool:
-    """Print the verdict on `function(comm, array)` on 1 to 5 ranks; return whether it is right.
+) -> Verdict:
+    """The verdict on `function(comm, array)` on 1 to 5 ranks.
 
-    `operation` is "allreduce" (every rank's array becomes the sum), "reduce" (rank 0's does) or
-    "broadcast" (every rank's becomes rank 0's). Arrays are float32, changed in place. Starts a
-    cluster of MOST ranks unless `ranks` is one; `patience` is the seconds before a deadlock is
-    declared. Raises ValueError for an unknown operation.
+    `operation` is "allreduce" (every rank's array becomes the sum), "reduce" (rank 0's does),
+    "broadcast" (every rank's becomes rank 0's) or "allgather" (block r of every rank's becomes that
+    of rank r). Arrays are float32, changed in place. Starts a cluster of MOST ranks unless `ranks`
+    is one; `patience` is the seconds before a deadlock is declared. Raises ValueError for an
+    unknown operation.
     """
     one_of("operation", operation, EXPECTED)
     try:
@@ -32,7 +36,35 @@ def collective(
         if "not finished in time" in found:
             found = f"deadlock, {found}: each waits for a message that no rank sends"
     said = f"not yet right: {found}" if found else f"is right on 1 to {MOST} ranks"
-    return Verdict(not found, f"{operation} {said}").report()
+    return Verdict(not found, f"{operation} {said}")
+
+
+def collective(operation: str, function: Callable, ranks: Cluster | None = None, **how) -> bool:
+    """Print the verdict on a learner's collective, see `kernel`; return whether it is right."""
+    return kernel(operation, function, ranks, **how).report()
+
+
+def prove_schedules(n_ranks: int = MOST) -> None:
+    """Raise AssertionError unless every schedule's allreduce is MPI's, with equal bits everywhere.
+
+    With more elements than ranks, fewer, and none.
+    """
+    with cluster(n_ranks) as ranks:
+        ranks.run(schedules_agree)
+
+
+def schedules_agree() -> None:
+    """Runs on every rank: each schedule against MPI."""
+    comm = world()
+    for schedule in SCHEDULES:
+        for n in (0, 1, 3, 1000):
+            mine = np.random.default_rng([comm.rank, n]).random(n).astype(np.float32)
+            exact = np.empty_like(mine)
+            comm.Allreduce(mine, exact)
+            allreduce(comm, mine, schedule)
+            np.testing.assert_allclose(mine, exact, rtol=1e-5, err_msg=schedule)
+            if len(set(comm.allgather(mine.tobytes()))) > 1:
+                raise AssertionError(f"{schedule}: expected the same bits on all ranks")
 
 
 def probe(operation: str, function: Callable) -> str:
@@ -65,8 +97,15 @@ def compare(operation: str, array, values, rank: int) -> str:
     )
 
 
+def gathered(values: np.ndarray) -> np.ndarray:
+    """Of the values (P,n) of P ranks, block r of rank r, as `schedules.block` cuts n elements."""
+    size, n = values.shape
+    return np.concatenate([values[r, slice(*block(r, size, n))] for r in range(size)])
+
+
 EXPECTED: dict[str, Callable] = {
     "allreduce": lambda values, rank: values.sum(0, np.float64),
     "reduce": lambda values, rank: values.sum(0, np.float64) if rank == 0 else None,
     "broadcast": lambda values, rank: values[0],
+    "allgather": lambda values, rank: gathered(values),
 }

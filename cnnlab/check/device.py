@@ -1,7 +1,10 @@
 """Check kernels in CUDA C: right numbers, and no fault in any access."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 from cnnlab import cuda
 from cnnlab.check.answer import judge
@@ -12,12 +15,19 @@ from cnnlab.check.verdict import Verdict
 SEVERAL_BLOCKS = case("more elements than a block has threads", 5, 4, 2, 14, 9, 3, D=60, O=11)
 
 
-def kernel(operation: str, function: Callable, *, strides: bool = True) -> Verdict:
+def kernel(
+    operation: str,
+    function: Callable,
+    *,
+    strides: bool = True,
+    also: Callable[[list], str] | None = None,
+) -> Verdict:
     """The verdict on a function that launches kernels, as an operation of the contract.
 
     It is traced on small sizes first, where accesses out of bounds do no harm: a kernel with a race
     or an uninitialised read is wrong, even if its numbers are right. `strides` says whether it
-    takes a stride. Raises ValueError for an unknown operation.
+    takes a stride. `also(traces)` says in words what else is wrong, or nothing. Raises ValueError
+    for an unknown operation.
     """
     cases = CASES if strides else STRIDE_ONE
     with cuda.traced() as traces:
@@ -29,11 +39,20 @@ def kernel(operation: str, function: Callable, *, strides: bool = True) -> Verdi
         return Verdict(False, f"{operation}: {right}{name}: {fault}")
     if not traces and verdict:
         return Verdict(False, f"{operation}: no kernel was launched")
+    if verdict and also and (wrong := also(traces)):
+        return Verdict(False, f"{operation}: The numbers are right, but {wrong}")
     if verdict:
         verdict = against_reference(operation, function, cases=cases)
     if not verdict:
         return verdict
     return dataclasses.replace(verdict, text=f"{verdict.text}, and no access is at fault")
+
+
+def traces_of(function: Callable, arrays: Iterable[np.ndarray]) -> list:
+    """The traces of the launches that a function makes, for a picture of them."""
+    with cuda.traced() as traces, contextlib.suppress(RuntimeError):  # a fault is in its trace
+        function(*arrays)
+    return traces
 
 
 def prove(operation: str, function: Callable, **options) -> None:

@@ -5,15 +5,22 @@ from collections.abc import Callable
 
 import numba
 
-from cnnlab.check.operation import exercise
+from cnnlab.check.answer import judge
+from cnnlab.check.operation import kernel as against_reference
 from cnnlab.check.verdict import Verdict
 
+X86 = r"^\s*v?(?:fn?m(?:add|sub)\d*|mul|add)ps\s"
+ARM = r"^\s*f(?:mla|mul|add)(?:\.4s\s+v\d+|\s+v\d+\.4s)"  # as Apple writes it, and all others
+ARITHMETIC = re.compile(f"{X86}|{ARM}", re.MULTILINE)
+# A vector on the stack: `%rsp` on x86, whose 64-bit integers go there with other instructions; on
+# ARM a register q0 to q31 whose address begins with sp.
+SPILL = re.compile(r"^\s*v?mov[au]ps\b.*%rsp|^\s*\w+\s+q\d+.*\[sp", re.MULTILINE)
 
-def vector_instructions(kernel) -> int:
-    """The number of float32 vector instructions in a compiled Numba kernel.
 
-    Counts packed multiplies, additions and fused multiply-adds: names that end in `ps` on x86,
-    operands like `v0.4s` on ARM. Raises ValueError if the kernel has not been compiled.
+def assembly(kernel) -> str:
+    """The machine code of a compiled Numba kernel, as text, for all its signatures.
+
+    Raises ValueError if the kernel has not been compiled.
     """
     if not kernel.signatures:
         got = f"{kernel.__name__}, which is not compiled yet"
@@ -23,19 +30,48 @@ def vector_instructions(kernel) -> int:
         kernel = numba.jit(**kernel.targetoptions)(kernel.py_func)
         for signature in signatures:
             kernel.compile(signature)
-    assembly = kernel.inspect_asm().values()
-    x86 = re.compile(r"^\s*v?(?:fn?m(?:add|sub)\d*|mul|add)ps\s", re.MULTILINE)
-    arm = re.compile(r"^\s*f(?:mla|mul|add)\s+v\d+\.4s", re.MULTILINE)
-    return sum(len(x86.findall(text)) + len(arm.findall(text)) for text in assembly)
+    return "\n".join(kernel.inspect_asm().values())
+
+
+def vector_instructions(kernel) -> int:
+    """The number of float32 vector instructions in a compiled Numba kernel.
+
+    Counts packed multiplies, additions and fused multiply-adds: names that end in `ps` on x86,
+    operands like `v0.4s` on ARM. Raises ValueError if the kernel has not been compiled.
+    """
+    return len(ARITHMETIC.findall(assembly(kernel)))
+
+
+def hot_loop(code: str) -> str:
+    """Of machine code as text, the innermost loop with the most vector arithmetic; "" if none.
+
+    An innermost loop is what lies between a label and a jump that goes back to it.
+    """
+    loop = r"^(\.?LBB\w+):((?:(?!^\.?LBB).*\n)*?)\s+[jbct]\S*\s.*\1$"
+    loops = re.findall(loop, code, re.MULTILINE)
+    return max((loop for _, loop in loops), key=lambda x: len(ARITHMETIC.findall(x)), default="")
+
+
+def spills(kernel) -> int:
+    """How often the hot loop of a compiled kernel moves a vector to the stack or back.
+
+    Raises ValueError if the kernel has not been compiled.
+    """
+    return len(SPILL.findall(hot_loop(assembly(kernel))))
+
+
+def kernel(operation: str, function: Callable, **options) -> Verdict:
+    """The verdict on a Numba kernel that must also compile to vector instructions."""
+    verdict = against_reference(operation, function, **options)
+    if not verdict:
+        return verdict
+    if not hasattr(function, "inspect_asm"):
+        text = "expected a compiled kernel, got plain Python: decorate it with @numba.njit"
+        return Verdict(False, f"{operation}: {text}")
+    count = vector_instructions(function)
+    return Verdict(count > 0, f"{verdict.text}; {count} vector instructions in its machine code")
 
 
 def vectorized(operation: str, function: Callable, **options) -> bool:
     """Like `exercise`, for a Numba kernel that must also compile to vector instructions."""
-    if not exercise(operation, function, **options):
-        return False
-    if not hasattr(function, "inspect_asm"):
-        text = "expected a compiled kernel, got plain Python: decorate it with @numba.njit"
-        return Verdict(False, f"{operation}: {text}").report()
-    count = vector_instructions(function)
-    text = f"{operation}: {count} vector instructions in its machine code"
-    return Verdict(count > 0, text).report()
+    return judge(operation, function, kernel, options)

@@ -18,12 +18,20 @@ from cnnlab.runtime.arguments import one_of
 
 
 def try_case(
-    operation: str, function: Callable, case: Case, dtype=np.float32, seed: int = 0, **options
+    operation: str,
+    function: Callable,
+    case: Case,
+    dtype=np.float32,
+    seed: int = 0,
+    normwise: float = 0,
+    **options,
 ) -> Verdict:
     """Run a function on one case of an operation; compare every element with the reference.
 
-    An element may differ by what rounding explains, see `tolerance`. `options` go to the function.
-    A wrong function never raises.
+    An element may differ by what rounding explains, see `tolerance`. One that comes about with the
+    help of all others, as in a Fourier transform, has their rounding too: with `normwise`, each may
+    differ by so many times what the largest may. `options` go to the function. A wrong function
+    never raises.
     """
     case = case.of(operation)
     arrays = draw(operation, case, dtype, seed)
@@ -31,6 +39,8 @@ def try_case(
     *inputs, output = arrays
     stride = stride_of(operation, case)
     expected, loss, allowed = references(operation, case, np.dtype(dtype), seed)
+    if normwise:
+        allowed = np.maximum(allowed, normwise * np.nanmax(allowed, initial=0))
     try:
         with np.errstate(all="ignore"):  # NaN and infinity are among the numbers
             returned = function(*arrays.values(), **stride, **options)
@@ -134,6 +144,7 @@ def kernel(
     repeats: int = 1,
     cases: Sequence[Case] = CASES,
     patience: float = 120,
+    normwise: float = 0,
     **options,
 ) -> Verdict:
     """The verdict on a function as an operation of the contract, after all cases; see `try_case`.
@@ -148,7 +159,7 @@ def kernel(
         with limit(patience):
             for case in asked:
                 for seed in range(repeats):
-                    verdict = try_case(operation, function, case, dtype, seed, **options)
+                    verdict = try_case(operation, function, case, dtype, seed, normwise, **options)
                     if not verdict:
                         kept = f" It is right for {passed[-1]}." if passed else ""
                         text = f"{operation}: not yet right for {verdict.text}.{kept}"

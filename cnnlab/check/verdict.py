@@ -2,9 +2,11 @@
 
 import itertools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from cnnlab.check import sealed
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,27 @@ def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "")
     """
     if got is None or got is ...:
         return Verdict(False, f"{what}: not yet answered").report()
+    verdict = number_verdict(what, got, expected, rtol)
+    told = f" — {why}" if why and verdict else ""
+    return replace(verdict, text=f"{verdict.text}{told}").report()
+
+
+def number_verdict(what: str, got, expected: float | sealed.Number, rtol: float) -> Verdict:
+    """The verdict on a number, which may differ by `rtol` × `expected`."""
     try:
         number = float(got)
     except (TypeError, ValueError):
         number = np.nan
     if np.isnan(number):
-        return Verdict(False, f"{what}: expected a number, got {got!r}").report()
+        return Verdict(False, f"{what}: expected a number, got {got!r}")
+    if isinstance(expected, sealed.Number):
+        expected = expected.opened(number)
+        if expected is None:
+            return Verdict(False, f"{what}: {got} is not right")
     if np.isclose(number, expected, rtol=rtol, atol=0):
-        return Verdict(True, f"{what}: {got}" + (f" — {why}" if why else "")).report()
+        return Verdict(True, f"{what}: {got}")
     side = "large" if number > expected else "small"
-    return Verdict(False, f"{what}: {got} is too {side}").report()
+    return Verdict(False, f"{what}: {got} is too {side}")
 
 
 def differences(name: str, got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:

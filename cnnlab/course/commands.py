@@ -1,4 +1,4 @@
-"""The commands for lessons: run, render, check."""
+"""The commands for lessons: run, render, stamp, check."""
 
 import shutil
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from cnnlab.course import lesson, pages
+from cnnlab.course import durations, images, lesson, pages
 from cnnlab.course.execute import execute
 from cnnlab.course.results import recorded, table_text
 from cnnlab.runtime.files import replacing
@@ -21,7 +21,7 @@ def run(wanted: list[str], notebooks: Path, build: Path) -> int:
     executed, failures = {}, {}
     for path in paths:
         executed[path.stem] = nb = nbformat.read(path, as_version=4)
-        if error := execute(nb, path, build / "results" / path.stem):
+        if error := execute(nb, path, build / "results" / path.stem, sharp=True):
             failures[path.stem] = [error]
         nbformat.write(nb, build / path.name)
     tables = recorded(build / "results")
@@ -44,13 +44,41 @@ def render(wanted: list[str], notebooks: Path, address: str | None) -> int:
         except ValueError as problem:
             failures[path.stem] = [str(problem)]
             continue
-        error = execute(nb, path)
+        error = execute(nb, path, strict=True)
+        durations.tell(nb)
+        images.lighten(nb)
         nb = lesson.canonical(nb)
-        if found := [error] if error else list(lesson.problems(nb)):
+        if found := [error] if error else [*lesson.problems(nb), *lesson.undescribed(nb)]:
             failures[path.stem] = found
         else:
             with replacing(path) as file:
                 file.write(lesson.to_text(nb).encode())
+    return report(failures)
+
+
+def stamp(wanted: list[str], notebooks: Path, address: str | None) -> int:
+    """Write titles, badges, setup cells and answers anew, without running; return the status.
+
+    All else stays as it was rendered. A lesson that was edited since, or that shows a kernel which
+    has changed, is named and left alone.
+    """
+    failures = {}
+    for path in find_lessons(wanted, notebooks):
+        text = path.read_text(encoding="utf-8")
+        nb = nbformat.reads(text, as_version=4)
+        try:
+            stamped = lesson.stamp(nb, path.name, address)
+        except ValueError as problem:
+            failures[path.stem] = [str(problem)]
+            continue
+        kernels = [cell.source for cell in nb.cells if lesson.shows_kernel(cell)]
+        if kernels != [cell.source for cell in stamped.cells if lesson.shows_kernel(cell)] or (
+            lesson.to_text(lesson.canonical(nb)) != text
+        ):
+            failures[path.stem] = [f"has to be run → make render LESSON={path.stem}"]
+            continue
+        with replacing(path) as file:
+            file.write(lesson.to_text(lesson.canonical(stamped)).encode())
     return report(failures)
 
 

@@ -13,12 +13,22 @@ from nbclient.exceptions import CellControlSignal, DeadKernelError
 from nbformat import NotebookNode
 from tqdm import tqdm
 
+from cnnlab.bench.claims import STRICT
+
 CELL_TIMEOUT = 600  # seconds
+SHARP = "--InlineBackend.print_figure_kwargs={'bbox_inches': 'tight', 'dpi': 200}"
 BAR = "  {desc:<24} {bar:30} cell {n_fmt} of {total_fmt}, {elapsed}"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # of a traceback
 
 
-def execute(nb: NotebookNode, path: Path, results: Path | None = None) -> str | None:
+def execute(
+    nb: NotebookNode,
+    path: Path,
+    results: Path | None = None,
+    *,
+    strict: bool = False,
+    sharp: bool = False,
+) -> str | None:
     """Execute a notebook in place, top to bottom, and print when it starts and ends.
 
     Parameters
@@ -26,6 +36,8 @@ def execute(nb: NotebookNode, path: Path, results: Path | None = None) -> str | 
     nb : the notebook, whose outputs and execution counts are replaced
     path : its file, in whose folder the kernel works
     results : the folder for `course.record`
+    strict : whether a claim that does not hold here is an error, see `cnnlab.bench.claims`
+    sharp : whether images of figures have twice the dots each way, and say so
 
     Returns None, or the error that stopped it: the number of the cell, and the traceback. Ctrl-C
     ends the kernel and raises KeyboardInterrupt.
@@ -44,10 +56,12 @@ def execute(nb: NotebookNode, path: Path, results: Path | None = None) -> str | 
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     client = NotebookClient(
-        nb, timeout=CELL_TIMEOUT, kernel_name="python3", record_timing=False, on_cell_start=at_cell,
-        resources={"metadata": {"path": str(path.parent)}}, extra_arguments=["--log-level=ERROR"],
+        nb, timeout=CELL_TIMEOUT, kernel_name="python3", record_timing=True, on_cell_start=at_cell,
+        resources={"metadata": {"path": str(path.parent)}},
+        extra_arguments=["--log-level=ERROR", *[SHARP] * sharp],
     )  # fmt: skip
     env = dict(os.environ) | ({"CNNLAB_RESULTS": str(results)} if results else {})
+    env |= {STRICT: "1"} if strict else {}
     stopped = False
 
     async def tick_until_done() -> None:

@@ -4,13 +4,14 @@ import ast
 import copy
 import hashlib
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
 
-from cnnlab.course import parts
+from cnnlab.course import answers, parts
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "cnnlab"
@@ -23,24 +24,18 @@ METADATA = {
 
 BADGE = "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
 COLAB = "https://colab.research.google.com/github"
+# The setup cell finds `cnnlab.runtime.setup`, in a wheel or zip as well, and has it do the rest.
 SETUP = """\
-# Setup: runs as is, in a clone of the course and on Colab.
-import sys
-from pathlib import Path
-
-if Path("../cnnlab/kernels").is_dir():
-    sys.path.insert(0, "..")  # in a clone, take the clone's cnnlab
-try:
-    import cnnlab.kernels
-except ModuleNotFoundError:
+glob, pydoc, sys = map(__import__, ("glob", "pydoc", "sys"))  # Setup: finds cnnlab, or installs it
+sys.path += [f for p in (".", "..", "/content") for f in (p, *glob.glob(f"{{p}}/cnnlab*"))]
+{ready}"""
+READY = """(pydoc.locate("cnnlab.runtime.setup.ready") or sys.exit)("{otherwise}")"""
+OTHERWISE = "Put cnnlab.zip beside this lesson."
+FETCH = """\
+if not pydoc.locate("cnnlab.runtime.setup.ready"):
     sys.modules.pop("cnnlab", None)  # any folder of that name will do to import it
-    {install}
-import cnnlab
-
-print("cnnlab", cnnlab.__version__)"""
-INSTALL = '%pip install --quiet "{package} @ git+{address}"'
-NO_ADDRESS = """\
-raise SystemExit("cnnlab is not here: open this lesson in a clone of the course") from None"""
+    %pip install --quiet "{package} @ git+{address}"
+"""
 
 # Absolute paths of two names or more, except those on every Linux, and object addresses.
 MACHINE_PATH = re.compile(r"(?<![\w.:/<~])/(?!proc/|sys/|dev/)(?:[\w.+-]+/)+[\w.+-]*|site-packages")
@@ -67,37 +62,53 @@ def title_source(source: str, name: str, address: str | None) -> str:
 
 
 def setup_source(address: str | None, extras: list[str]) -> str:
-    """The setup cell, which imports cnnlab and installs it first if it is missing."""
-    package = "cnnlab" + (f"[{','.join(extras)}]" if extras else "")
-    install = INSTALL.format(package=package, address=address) if address else NO_ADDRESS
-    return SETUP.format(install=install)
+    """The setup cell, which finds cnnlab, or installs it from beside the lesson or the address."""
+    ready = READY.format(otherwise=OTHERWISE)
+    if address:
+        package = "cnnlab" + (f"[{','.join(extras)}]" if extras else "")
+        ready = FETCH.format(package=package, address=address) + ready
+    return SETUP.format(ready=ready)
 
 
 def kernel_source(name: str) -> str:
     """The source of a function or class in cnnlab/kernels, such as `loops.conv_forward`.
 
-    Other names, such as `ranks.schedules.ring`, are relative to cnnlab; `conv.cu.conv_forward` is
-    CUDA C with the cell magic that compiles it. Raises ValueError for an unknown name.
+    Other names, such as `ranks.schedules.ring`, are relative to cnnlab, and may be of a method, as
+    `distributed.server.Server.take`; `conv.cu.conv_forward` is CUDA C with the cell magic that
+    compiles it. Raises ValueError for an unknown name.
     """
     *module, function = name.split(".")
     if module[1:] == ["cu"]:
         return cuda_source(module[0], function)
+    of_class = module.pop() if module and module[-1][0].isupper() else None
     places = [PACKAGE.joinpath(*room, *module) for room in (["kernels"], [])]
     for path in (place.with_suffix(".py") for place in places if module):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        for node in ast.parse(text).body:
+        nodes = ast.parse(text).body
+        if of_class:
+            classes = [n for n in nodes if isinstance(n, ast.ClassDef) and n.name == of_class]
+            nodes = [node for one in classes for node in one.body]
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+                lines = text.splitlines()[first - 1 : node.end_lineno]
+                return textwrap.dedent("\n".join(lines))
     raise ValueError(f"kernel: expected module.function below cnnlab, got {name!r}")
 
 
 def cuda_source(file: str, kernel: str) -> str:
-    """A cell that compiles a kernel of cnnlab/cuda, with its comment and the functions it calls."""
+    """A cell that compiles a kernel of cnnlab/cuda, with its comment and the functions it calls.
+
+    Where the source defines sizes and macros, it is compiled whole, with the cell's function in it.
+    """
     path = (PACKAGE / "cuda" / file).with_suffix(".cu")
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    pattern = rf'^(?://[^\n]*\n)*extern "C" __global__ void {re.escape(kernel)}\(.*?^}}'
+    whole = re.search("^#define", text, re.MULTILINE)
+    start = "[^\\n/]*" if whole else 'extern "C" __global__ void '
+    pattern = rf"^(?://[^\n]*\n)*{start}\b{re.escape(kernel)}\(.*?^}}"
     if found := re.search(pattern, text, re.MULTILINE | re.DOTALL):
+        if whole:
+            return f"%%cuda {kernel} in {file}\n{found[0]}"
         helpers = re.findall(r"^(__device__ \w+ (\w+)\(.*\n)", text, re.MULTILINE)
         used = [line for line, helper in helpers if f"{helper}(" in found[0]]
         return f"%%cuda {kernel}\n{''.join(used)}{found[0]}"
@@ -108,9 +119,9 @@ def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
     """A copy of the notebook with its title, setup and kernel cells up to date.
 
     The setup cell is the first code cell, tagged `setup`; its other tags name extras of cnnlab. A
-    cell tagged `kernel:loops.conv_forward` shows that function, character for character. Raises
-    ValueError if the first cell is not a title, the first code cell is not tagged `setup`, or a
-    kernel does not exist.
+    cell tagged `kernel:loops.conv_forward` shows that function, character for character, and one
+    tagged `answers` folds away the model answers. Raises ValueError if the first cell is not a
+    title, the first code cell is not tagged `setup`, or a kernel or the answers do not exist.
     """
     nb = copy.deepcopy(nb)
     if not nb.cells or nb.cells[0].cell_type != "markdown" or not nb.cells[0].source[:2] == "# ":
@@ -124,7 +135,14 @@ def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
         for tag in cell.metadata.get("tags", []):
             if tag.startswith("kernel:"):
                 cell.source = kernel_source(tag.removeprefix("kernel:"))
+            elif tag == "answers":
+                cell.source = answers.folded(name)
     return nb
+
+
+def shows_kernel(cell: NotebookNode) -> bool:
+    """Whether a cell is a copy of a kernel, made by `stamp`."""
+    return any(tag.startswith("kernel:") for tag in cell.metadata.get("tags", []))
 
 
 def title(nb: NotebookNode) -> str:
@@ -237,6 +255,16 @@ def problems(nb: NotebookNode) -> Iterator[str]:
         yield f"does not end with a section '{CLOSING}'"
     if (size := len(to_text(nb).encode())) > MAX_BYTES:
         yield f"size: expected at most {MAX_BYTES:,} bytes, got {size:,}"
+
+
+def undescribed(nb: NotebookNode) -> Iterator[str]:
+    """Yield the images of a notebook that have no alternative text, by their cell."""
+    for number, cell in enumerate(nb.cells, start=1):
+        for output in cell.get("outputs", []):
+            images = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
+            if any(not output.metadata.get(kind, {}).get("alt") for kind in images):
+                first_line = cell.source.strip().partition("\n")[0]
+                yield f"cell {number} ({first_line}) shows an image without alternative text"
 
 
 def output_problems(output: NotebookNode) -> Iterator[str]:

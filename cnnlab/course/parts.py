@@ -17,9 +17,14 @@ class Lesson(NamedTuple):
     subject: str
 
     @property
+    def number(self) -> str:
+        """The number that its name begins with: two digits, and a letter where one came between."""
+        return number(self.name)
+
+    @property
     def heading(self) -> str:
         """The first line of the notebook."""
-        return f"# {self.name[:2]} · {self.title}"
+        return f"# {self.number} · {self.title}"
 
 
 class Part(NamedTuple):
@@ -28,6 +33,11 @@ class Part(NamedTuple):
     digit: str
     title: str
     lessons: tuple[Lesson, ...]
+
+
+def number(name: str) -> str:
+    """The number of the lesson of that name: all before the first underscore."""
+    return name.partition("_")[0]
 
 
 @functools.cache
@@ -61,7 +71,7 @@ def table() -> str:
         for lesson in part.lessons:
             of = part.title if lesson is part.lessons[0] else ""
             link = f"[{lesson.title}](notebooks/{lesson.name}.ipynb)"
-            lines.append(f"| {of} | {lesson.name[:2]} | {link} | {lesson.subject} |")
+            lines.append(f"| {of} | {lesson.number} | {link} | {lesson.subject} |")
     return "\n".join(lines) + "\n"
 
 

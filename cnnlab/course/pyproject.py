@@ -1,4 +1,4 @@
-"""What pyproject.toml says: the public address of the course, and the lowest versions."""
+"""What pyproject.toml says: the course's version and public address, and the lowest versions."""
 
 import re
 import tomllib
@@ -7,6 +7,11 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+
+
+def version(path: Path = PYPROJECT) -> str:
+    """The version of the course."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))["project"]["version"]
 
 
 def repository(path: Path = PYPROJECT) -> str | None:

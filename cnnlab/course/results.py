@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from cnnlab.bench.measure import Timing, speedup
 from cnnlab.runtime import text
 from cnnlab.runtime.arguments import one_of
 from cnnlab.runtime.files import replacing
@@ -15,7 +14,7 @@ from cnnlab.runtime.files import replacing
 Table = tuple[str, list[tuple[str, str, str]]]
 
 
-def record(name: str, timings: Mapping[str, Timing], base: str) -> None:
+def record(name: str, timings: Mapping, base: str) -> None:
     """Keep measured times for a table of speedups at the end of `make course`.
 
     Parameters
@@ -28,27 +27,40 @@ def record(name: str, timings: Mapping[str, Timing], base: str) -> None:
     not set. Raises ValueError if `base` is not one of the timings, or if they have different
     numbers of samples.
     """
+    from cnnlab.bench import measure  # not above: it imports Numba, before there is its pool
+
     one_of("base", base, timings)
     for timing in timings.values():
-        speedup(timings[base], timing)  # raises now, in the lesson, and not at the end of all
+        measure.speedup(timings[base], timing)  # raises now, in the lesson
     if folder := os.environ.get("CNNLAB_RESULTS"):
         path = Path(folder) / (re.sub(r"\W+", "_", name.lower()).strip("_") + ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
         samples = {strategy: timing.samples for strategy, timing in timings.items()}
-        content = {"name": name, "base": base, "seconds": samples}
+        emulated = [strategy for strategy, timing in timings.items() if timing.emulated]
+        content = {"name": name, "base": base, "seconds": samples, "emulated": emulated}
         with replacing(path) as file:
             file.write(json.dumps(content, indent=1).encode())
 
 
 def recorded(folder: Path) -> list[Table]:
-    """The tables recorded in a folder, each a heading and rows (strategy, time, speedup)."""
+    """The tables recorded in a folder, each a heading and rows (strategy, time, speedup).
+
+    A time that was taken on the emulator says so.
+    """
+    from cnnlab.bench import measure  # see above
+
     tables = []
     for file in sorted(folder.rglob("*.json")):
         content = json.loads(file.read_text(encoding="utf-8"))
-        timings = {name: Timing(name, tuple(s)) for name, s in content["seconds"].items()}
+        timings = {name: measure.Timing(name, tuple(s)) for name, s in content["seconds"].items()}
+        told = {name: f"{name}, on the emulator" for name in content["emulated"]}
         base = timings[content["base"]]
         rows = [
-            (name, str(timing), "base" if timing is base else str(speedup(base, timing)))
+            (
+                told.get(name, name),
+                str(timing),
+                "base" if timing is base else str(measure.speedup(base, timing)),
+            )
             for name, timing in timings.items()
         ]
         tables.append((content["name"], rows))

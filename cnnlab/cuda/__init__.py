@@ -1,5 +1,8 @@
 """CUDA C: the sources of the kernels, and the two devices that run them.
 
+conv.cu, pool.cu, dense.cu and elementwise.cu have the operations one by one, fused.cu some at once,
+step.cu a whole training step; bias.cu, tiled.cu and stationarity.cu have the lessons' alternatives.
+
 `load("conv")` gives the kernels of conv.cu. They run on an NVIDIA GPU through CuPy if there is one,
 and on the emulator otherwise. Within `traced()` the emulator runs them and logs every access.
 """
@@ -9,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from cnnlab.cuda.arguments import function_in
 from cnnlab.cuda.launcher import Launcher
 from cnnlab.runtime.arguments import one_of
 
@@ -27,6 +31,13 @@ def gpu() -> tuple[bool, str]:
         name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return False, f"no GPU ({error}), so the emulator runs the kernels on this CPU"
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except (ImportError, OSError, RuntimeError):
+        return False, (
+            f"no compiler for the GPU {name}: CuPy finds no NVRTC (pip install -U "
+            "'cupy-cuda12x[ctk]'), so the emulator runs the kernels on this CPU"
+        )
     return True, f"GPU: {name}"
 
 
@@ -54,11 +65,16 @@ class Kernels(Launcher):
 
 
 @functools.cache
-def load(name: str) -> Kernels:
-    """The kernels of the course's source `name`.cu; raises ValueError for an unknown name."""
+def load(name: str, **macros: str) -> Kernels:
+    """The kernels of the course's source `name`.cu, with these macros; ValueError if there is none.
+
+    Sizes that a compiler knows let it unroll loops and keep arrays in registers.
+    """
     names = sorted(file.stem for file in SOURCES.glob("*.cu"))
     one_of("name", name, names)
-    return Kernels((SOURCES / f"{name}.cu").read_text(encoding="utf-8"))
+    text = (SOURCES / f"{name}.cu").read_text(encoding="utf-8")
+    defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
+    return Kernels(f"{defined}#line 1\n{text}" if macros else text)
 
 
 @functools.lru_cache(maxsize=64)
@@ -80,6 +96,13 @@ def traced_device(source: str, traces: list) -> Launcher:
     kernels = Traced(source)
     kernels.traces = traces
     return kernels
+
+
+def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], *arguments):
+    """The trace of one launch of a source's kernel, on the emulator wherever this runs."""
+    traces: list = []
+    traced_device(source, traces).launch(name, grid, block, *arguments)
+    return traces[0]
 
 
 @contextlib.contextmanager
@@ -115,7 +138,7 @@ def graph(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
     On a GPU it is a CUDA graph, and the calls of a stage may overlap; the emulator makes one call
     after the other.
     """
-    if gpu()[0]:
+    if gpu()[0] and _traces is None:
         from cnnlab.cuda.cupy_device import capture
 
         return capture(stages)
@@ -136,17 +159,43 @@ def wait() -> None:
         cupy.cuda.runtime.deviceSynchronize()
 
 
+def seconds(call: Callable[[], object]) -> float:
+    """The seconds that the launches of a call take, between two events of the GPU: it needs one."""
+    from cnnlab.cuda.cupy_device import seconds_of
+
+    return seconds_of(call)
+
+
+def stamps(calls: Sequence[Callable[[], None]], waits: bool) -> list[tuple[float, float, float]]:
+    """When the host asked for each prepared call, when it went on, and when the GPU was done.
+
+    Seconds since just before the first. `waits`: the host waits after each, not only at the end.
+    """
+    from cnnlab.cuda.cupy_device import stamps_of
+
+    return stamps_of(calls, waits)
+
+
 def load_ipython_extension(ipython) -> None:
-    """Register the cell magic: `%%cuda mine` compiles its cell's CUDA C to the kernels `mine`."""
+    """Register the cell magic: `%%cuda mine` compiles its cell's CUDA C to the kernels `mine`.
+
+    `%%cuda convolve in step` compiles step.cu with the cell's function `convolve` in place of its
+    own, to the kernels `convolve`.
+    """
 
     from IPython.core.error import UsageError  # shown as one line, without a traceback
 
     def cuda(line: str, cell: str) -> None:
-        name = line.strip()
+        name, _, file = line.strip().partition(" in ")
         if not name.isidentifier():
             raise UsageError(f"%%cuda: expected a name, as in %%cuda mine, got {name!r}")
+        text = "\n" + cell  # so that line numbers are the cell's
         try:
-            ipython.user_ns[name] = Kernels("\n" + cell)  # so that line numbers are the cell's
+            if file:
+                whole = load(file.strip()).source
+                old = function_in(whole, name).span()
+                text = whole[: old[0]] + function_in(cell, name)[0] + whole[old[1] :]
+            ipython.user_ns[name] = Kernels(text)
         except (RuntimeError, ValueError) as error:
             raise UsageError(f"%%cuda {name}: {error}") from error
 

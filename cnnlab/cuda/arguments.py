@@ -13,8 +13,10 @@ HEAD = re.compile(
     r"__launch_bounds__\s*\([^)]*\)|__align__\s*\([^)]*\)|__(?:restrict|restrict__)\b"
 )
 KERNEL = re.compile(
-    r"(template\s*<[^>]*>\s*)?([\w\s\"]*?)\b__global__\s+([\w\s]*?)(\w+)\s*\(([^)]*)\)"
+    r"(template\s*<[^>]*>\s*)?([\w\s\"]*?)\b__global__\s+([\w\s]*?)(\w+)\s*"
+    r"\(((?:[^()]|\([^()]*\))*)\)"
 )
+ROWS = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*(?:\[[^]]*\]\s*)+")  # (*x)[28]: a pointer to rows
 ALIAS = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s]+?)\s*;")
 NUMBERS = {
     "bool": np.bool_, "char": np.int8, "signed char": np.int8, "unsigned char": np.uint8,
@@ -70,6 +72,17 @@ def said(text: str, at: int) -> str:
     return f"line {line}: {text.splitlines()[line - 1].strip()}"
 
 
+def function_in(source: str, name: str) -> re.Match:
+    """Where a source defines a function, from its first line to its last.
+
+    Raises ValueError if it does not.
+    """
+    pattern = rf"^[^\n/]*\b{re.escape(name)}\(.*?^}}"
+    if found := re.search(pattern, source, re.MULTILINE | re.DOTALL):
+        return found
+    raise ValueError(f"source: expected a function {name}, got none")
+
+
 def kernels_of(source: str) -> dict[str, list[Parameter]]:
     """The parameters of each kernel of a source, by the kernel's name.
 
@@ -80,14 +93,19 @@ def kernels_of(source: str) -> dict[str, list[Parameter]]:
     found = {}
     for kernel in KERNEL.finditer(text):
         template, _, kind, name, inside = kernel.groups()
+        line = said(source, kernel.end(4))  # that of the name
         if template:
             raise ValueError(
                 f"source: {name}: expected a kernel without template parameters, got "
-                f"{template.strip()}: make it a __device__ function that a kernel calls"
+                f"{template.strip()}: make it a __device__ function that a kernel calls: {line}"
             )
         if "void" not in kind.split():
-            raise ValueError(f"source: {name}: expected void, got {kind.strip() or 'no type'}")
-        found[name] = parameters(inside, aliases)
+            got = kind.strip() or "no type"
+            raise ValueError(f"source: {name}: expected void, got {got}: {line}")
+        try:
+            found[name] = parameters(inside, aliases)
+        except ValueError as problem:
+            raise ValueError(f"{problem}: {line}") from None
     if not found:
         raise ValueError("source: expected a __global__ function, got none")
     return found
@@ -99,6 +117,7 @@ def parameters(text: str, aliases: dict[str, str] | None = None) -> list[Paramet
     `aliases` are the source's own names of types. Raises ValueError for an unknown type.
     """
     found = []
+    text = ROWS.sub(r"*\1", text)
     for parameter in text.split(",") if text.strip() not in ("", "void") else ():
         star = "*" if "*" in parameter or "[" in parameter else ""
         *words, name = re.sub(r"[*]|\[[^]]*\]", " ", parameter).split() or [""]
@@ -125,7 +144,8 @@ def checked(kernel: str, parameter: Parameter, value):
     dtype, many = VECTORS.get(kind[:-1]) or (ELEMENTS[kind[:-1]], 1)
     known = isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
     if not known or value.dtype != dtype:
-        got = value.dtype if known else type(value).__name__
+        got = f"the number {value}" if isinstance(value, np.generic) else type(value).__name__
+        got = value.dtype if known else got
         raise TypeError(f"{kernel}: {name}: expected an array of {np.dtype(dtype)}, got {got}")
     if not value.flags.c_contiguous:
         raise ValueError(
@@ -165,11 +185,18 @@ def limits_of(kind: str) -> tuple[int, int] | None:
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
-def overlapping(arrays: list[np.ndarray]) -> list[list[int]]:
+def address(array) -> int:
+    """Where an array of NumPy or CuPy begins, in its memory."""
+    if isinstance(array, np.ndarray):
+        return array.ctypes.data
+    return array.__cuda_array_interface__["data"][0]
+
+
+def overlapping(arrays: list) -> list[list[int]]:
     """The numbers of the arrays, grouped: those that share memory lie in one group."""
     groups, end = [], 0
-    for number in sorted(range(len(arrays)), key=lambda i: arrays[i].ctypes.data):
-        start, size = arrays[number].ctypes.data, arrays[number].nbytes
+    for number in sorted(range(len(arrays)), key=lambda i: address(arrays[i])):
+        start, size = address(arrays[number]), arrays[number].nbytes
         if groups and start < end:
             groups[-1].append(number)
         else:

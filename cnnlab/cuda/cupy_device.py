@@ -1,6 +1,8 @@
 """CUDA C on an NVIDIA GPU, through CuPy."""
 
+import contextlib
 import functools
+import time
 from collections.abc import Callable, Sequence
 
 import cupy
@@ -61,25 +63,60 @@ def on_gpu(arguments: list) -> list:
     return there
 
 
+def seconds_of(call: Callable[[], object]) -> float:
+    """The seconds between an event before the launches of a call and one after them."""
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    return cupy.cuda.get_elapsed_time(begin, end) / 1e3  # from ms
+
+
+def stamps_of(calls: Sequence[Callable], waits: bool) -> list[tuple[float, float, float]]:
+    """When the host asked for each call, when it went on, and when an event says it was done.
+
+    Seconds since the first event, which is done before the first call is asked for.
+    """
+    first, found = cupy.cuda.Event(), []
+    first.record()
+    first.synchronize()
+    start = time.perf_counter()
+    for call in calls:
+        asked = time.perf_counter()
+        call()
+        returned, event = time.perf_counter(), cupy.cuda.Event()
+        event.record()
+        if waits:
+            event.synchronize()
+        found.append((asked - start, returned - start, event))
+    event.synchronize()
+    return [
+        (asked, returned, cupy.cuda.get_elapsed_time(first, event) / 1e3)
+        for asked, returned, event in found
+    ]
+
+
 def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
     """The calls as a CUDA graph, replayed with one launch.
 
     Each call of a stage is captured on a stream of its own; the streams join at the stage's end.
     """
     run(stages)  # compiles and loads the kernels, which a capture may not do
-    # Not `non_blocking`: a replay waits for earlier work on the default stream.
     main = cupy.cuda.Stream()
     others = [cupy.cuda.Stream() for _ in range(max(map(len, stages)) - 1)]
     with main:
         main.begin_capture()
         try:
             run(stages, main, others)
-        finally:
-            captured = main.end_capture()
-    captured.upload(main)
+        except BaseException:
+            with contextlib.suppress(*FAULTS):  # what broke the capture says more than its end
+                main.end_capture()
+            raise
+        captured = main.end_capture()
 
     def replay() -> None:
-        captured.launch(main)
+        captured.launch(cupy.cuda.get_current_stream())  # after what was asked of it before
 
     replay.keeps = stages, main, others  # the graph holds only the addresses of their arrays
     return replay

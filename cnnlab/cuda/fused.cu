@@ -90,15 +90,14 @@ extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* 
     dx[i] = sum * x[i] * (1.0f - x[i]);
 }
 
-// Copy the batch at `position` of the order of the n images, which wraps around, to x (batch, size)
-// and y (batch). One thread per pixel.
+// Copy a batch to x (batch, size) and y (batch): the images from position[0] of the order, which
+// wraps around after position[1] of them. One thread per pixel.
 extern "C" __global__ void take_batch(const float* images, const int* labels, const int* order,
-                                      const int* position, float* x, int* y, int batch, int size,
-                                      int n)
+                                      const int* position, float* x, int* y, int batch, int size)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= batch * size) return;
-    int image = order[(*position + i / size) % n];
+    int image = order[(position[0] + i / size) % position[1]];
     x[i] = images[image * size + i % size];
     if (i % size == 0) y[i / size] = labels[image];
 }
@@ -106,9 +105,9 @@ extern "C" __global__ void take_batch(const float* images, const int* labels, co
 // Gradient descent, w -= rate * dw, for all parameters of the network in one array. It also advances
 // the position of the batch, since a replayed graph takes no arguments.
 extern "C" __global__ void update(float* w, const float* dw, float rate, int size, int* position,
-                                  int batch, int n)
+                                  int batch)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < size) w[i] -= rate * dw[i];
-    if (i == 0) *position = (*position + batch) % n;
+    if (i == 0) position[0] = (position[0] + batch) % position[1];
 }

@@ -16,6 +16,8 @@ AXES = "grid.x", "grid.y", "grid.z", "block.x", "block.y", "block.z"
 class Launcher:
     """The kernels of one CUDA C source, by name; a subclass for each device runs them."""
 
+    n_emulated = 0  # launches on the emulator, of all sources: who times can see where they ran
+
     def __init__(self, source: str):
         self.parameters = kernels_of(source)
 

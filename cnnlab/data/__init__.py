@@ -1,5 +1,7 @@
 """Images of 28 × 28 pixels in ten classes, and the figures of the 2024 report."""
 
-from cnnlab.data.datasets import NAMES, DataError, Dataset, load, report
+from cnnlab.data.datasets import NAMES, DataError, Dataset, load
+from cnnlab.data.report_listings import report_listings
+from cnnlab.data.report_tables import report, report_tables
 
-__all__ = ["NAMES", "DataError", "Dataset", "load", "report"]
+__all__ = ["NAMES", "DataError", "Dataset", "load", "report", "report_listings", "report_tables"]

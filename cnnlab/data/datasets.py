@@ -5,14 +5,13 @@ subfolder `mnist` or `fashion`), else from the cache, else from the public mirro
 with scikit-learn and need no network. If CNNLAB_OFFLINE is set, nothing is downloaded.
 """
 
-import json
+import os
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 
 from cnnlab.data.idx_format import DataError
-from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, read_dataset
+from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, NotReachable, read_dataset
 from cnnlab.runtime.arguments import at_least, one_of
 
 NAMES = (*PUBLISHED, "digits", "auto")
@@ -39,7 +38,7 @@ def load(name: str = "auto", n_train: int | None = None, n_test: int | None = No
 
     "mnist" and "fashion" have 60,000 training and 10,000 test images. "digits" has 1,437 and 360;
     more are shifted copies of these. "auto" is MNIST if it is available, else digits, and prints
-    which and why. Raises ValueError for an unknown name or an impossible number, and DataError if
+    which. Raises ValueError for an unknown name or an impossible number, and DataError if
     a file is damaged or cannot be found.
     """
     one_of("name", name, NAMES)
@@ -55,18 +54,11 @@ def load(name: str = "auto", n_train: int | None = None, n_test: int | None = No
         print(f"auto chose mnist: {dataset.source}")
     except DataError as error:
         dataset = _digits(n_train, n_test)
-        print(f"auto chose digits: {error}")
+        why = f"not usable ({error})"  # which asks for a remedy; "mnist" tells the rest
+        if isinstance(error, NotReachable):
+            why = "not reachable" + ", nor in CNNLAB_DATA" * bool(os.environ.get("CNNLAB_DATA"))
+        print(f"MNIST {why}; using scikit-learn's digits")
     return dataset
-
-
-def report() -> dict:
-    """Figures that lessons quote from *Parallelizing Convolutional Neural Networks* (2024).
-
-    Keys: `source`, `images_per_epoch`, `sequential` (`layer_seconds` and `epoch_seconds` of one
-    epoch), `openmp`, `mpi` and `cuda` (speedups over sequential; None where the program crashed).
-    """
-    text = resources.files("cnnlab.data").joinpath("report.json").read_text(encoding="utf-8")
-    return json.loads(text)
 
 
 def _published(

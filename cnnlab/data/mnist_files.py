@@ -80,12 +80,16 @@ class NotHere(DataError):
     """A folder does not hold the dataset; another place may."""
 
 
+class NotReachable(DataError):
+    """No place has the dataset."""
+
+
 def read_dataset(name: str, *, retry: bool = True) -> tuple[list[np.ndarray], str]:
     """The four uint8 arrays of FILES and where they were, from the first place that has them all.
 
     The places, in order: the folder in CNNLAB_DATA, the system's, the cache, the mirrors. With
     `retry` False, a download that has failed once in this process is not tried again. Raises
-    DataError if a file is damaged (one in the cache is deleted) or in none of the places.
+    NotReachable if none of them has, DataError if a file is damaged (one in the cache is deleted).
     """
     notes = []
     for folder, source in own_folders(name):
@@ -99,7 +103,7 @@ def read_dataset(name: str, *, retry: bool = True) -> tuple[list[np.ndarray], st
             fetch_into_cache(name, missing, retry)
         except DataError as error:
             notes += [f"not in {source} (no {missing[0]})", str(error)]
-            raise DataError(f"{name} is not available: {'; '.join(notes)}") from None
+            raise NotReachable(f"{name} is not available: {'; '.join(notes)}") from None
         source = "downloaded"
     return [read_cached(name, file) for file in FILES], source
 

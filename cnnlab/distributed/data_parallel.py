@@ -1,55 +1,78 @@
 """Data parallelism: each rank takes a share of every batch, and the gradients are added up."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
+from cnnlab.distributed import owed
 from cnnlab.distributed.shared_window import one_machine, team
+from cnnlab.distributed.stream_sum import summing
 from cnnlab.kernels.compiled import allreduce_mpi
 from cnnlab.kernels.compiled.workers import Workers
 from cnnlab.network import Parameters
-from cnnlab.ranks.schedules import block
-from cnnlab.training.method import Method
+from cnnlab.training.method import Together
 from cnnlab.training.replica import Loop, Replica
 
 
-class DataParallel(Method):
+class DataParallel(Together):
     """All ranks hold the same parameters and draw the same batches; each takes a share of them.
 
     `step` is the whole method: gradients of the share, one allreduce, the same update everywhere.
     Where the strategy has compiled loops, `loop` does the same without Python in between: ranks of
-    one machine add up gradients in memory that they share, others by message (`window` off: also
-    those of one machine).
+    one machine add up gradients in memory that they share, others, or all with
+    `window` off, by message. `compress` says what is sent instead of gradients, see `summing`.
     """
 
-    def __init__(self, comm, window: bool = True):
+    def __init__(self, comm, window: bool = True, compress: str | Callable | None = None):
         super().__init__(comm)
-        self.window = window
-
-    def share(self, n: int) -> slice:
-        """This rank's block of n images; empty where there are more ranks than images."""
-        return slice(*block(self.rank, self.size, n))
+        self.window, self.compress = window, compress
+        self.compressed = compress and summing(comm, compress)
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
         loss = replica.gradients(chosen[self.share(len(chosen))])
-        mine = replica.grads.flat.copy()
-        self.comm.Allreduce(mine, replica.grads.flat)
+        self.add_up(replica.grads.flat, len(chosen))
         replica.update(len(chosen))
         return loss
 
-    def total(self, number: float) -> float:
-        """The sum of a number over all ranks."""
-        return self.comm.allreduce(number)
+    def facts(self) -> dict[str, object]:
+        """The compressor, and where it keeps something the number of ranks."""
+        name = self.compress if isinstance(self.compress, str) else "own"
+        if not self.compressed or name == "none":
+            return {}
+        return {"compress": name} | ({"ranks": self.size} if self.kept else {})
 
-    def barrier(self) -> None:
-        """Wait until all ranks are here."""
-        self.comm.Barrier()
+    def make_room(self, replica: Replica) -> None:
+        """Room for residuals of all ranks."""
+        self.kept = owed.room(self.compressed, replica.grads.flat.size) if self.compressed else {}
+
+    def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
+        """This rank's program for an epoch, from the residuals that the last one has left."""
+        if self.compressed:
+            owed.load(self.compressed, self.kept)
+        return super().epoch(replica, order, tell)
+
+    def gather(self, replica: Replica) -> None:
+        """After an epoch, bring the residuals of all ranks to each."""
+        if self.compressed:
+            owed.store(self.compressed, self.kept)
+
+    def add_up(self, flat: np.ndarray, n_images: int) -> None:
+        """Replace gradients of a batch of `n_images` by their sum over all ranks."""
+        if self.compressed:
+            self.compressed.add_up(flat, n_images)
+        else:
+            self.comm.Allreduce(flat.copy(), flat)
 
     def loop(self, replica: Replica) -> Loop | None:
         """The strategy's compiled loop, which does what `step` does; None where there is none."""
+        if self.compressed:
+            return None
         if self.size == 1 or not replica.loop():
             return replica.loop()
+        if not hasattr(self.comm, "Split_type"):  # compiled code knows MPI alone
+            return None
         if self.window and not replica.strategy.parallel and self.one_machine:
             return self.in_memory(replica)
         if allreduce_mpi.reachable():

@@ -11,7 +11,12 @@ KERNELS = {
         Strategy("loops", "Numba on one core, plain nested loops"),
         Strategy("vector", "Numba on one core used well"),
         Strategy("threads", "Numba on several cores, blocks of the batch", parallel=True),
-        Strategy("partitioned", "MPI, blocks of each layer, then gathered", by_default=False),
+        Strategy(
+            "partitioned",
+            "MPI, blocks of each layer, then gathered",
+            by_default=False,
+            together=True,
+        ),
         Strategy("device", "CUDA C, on a GPU or on the emulator", by_default=False),
     )
 }

@@ -9,10 +9,10 @@ not. A saturated y is within 2**-24 of 0 or 1, half a unit in the last place of 
 costs 24 ln 2 = 16.6 on either side, in every strategy and however a batch is split. The gradient
 stays y - onehot.
 
-A strategy may offer more: FUSES, the form of the networks whose steps it fuses, and for those
-`loss_and_gradients` and `sgd_steps`; `hardware()`, a line about what it runs on;
-`on_device(array)`, the array in the device's memory; `resident_steps(…)`, training steps whose data
-stay there.
+A strategy may offer more: FUSES, the form of the networks whose steps it fuses, and `fits(network)`
+where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no workers if ALONE;
+`hardware()`, a line about what it runs on; `on_device(array)`, the array in the device's memory;
+`resident_steps(…)`, training steps whose data stay there.
 """
 
 import contextlib
@@ -67,10 +67,12 @@ class Strategy:
         module: object = None,
         parallel: bool = False,
         by_default: bool = True,
+        together: bool = False,
     ):
         self.name, self.summary, self.dtype = name, summary, np.dtype(dtype)
         self.parallel = parallel  # whether it uses more than one thread
         self.by_default = by_default  # whether `bench` measures it without being asked
+        self.together = together  # whether all ranks must call its functions together
         if module is not None:  # else the one of that name, see below
             self.module = module
 
@@ -100,9 +102,15 @@ class Strategy:
 
     def fused(self, name: str, network):
         """The function `name`, if the strategy fuses the steps of this network; else None."""
-        if getattr(self.module, "FUSES", None) != network.form:
+        fits = getattr(self.module, "fits", lambda network: True)
+        if getattr(self.module, "FUSES", None) != network.form or not fits(network):
             return None
         return getattr(self.module, name, None)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its `sgd_steps` takes whole batches, with no workers to share them."""
+        return getattr(self.module, "ALONE", False)
 
     def optional(self, name: str):
         """A function that a strategy may offer; None where it does not."""

@@ -3,11 +3,48 @@
 This module holds the arithmetic of grids and blocks: how many threads each kernel is launched with.
 """
 
+import threading
+
 import numpy as np
 
 from cnnlab import cuda
-from cnnlab.cuda import load
-from cnnlab.cuda.step import Step
+from cnnlab.cuda import load, step
+from cnnlab.network import REPORT_FORM
+from cnnlab.runtime.arguments import at_least
+
+FUSES, ALONE = REPORT_FORM, True
+
+
+class Held(threading.local):
+    """What a thread's training has left on the device for its next steps."""
+
+    training: tuple | None = None
+
+
+HELD = Held()
+
+
+def fits(network) -> bool:
+    """Whether `sgd_steps` has room for a network of the form that it fuses."""
+    return step.misfit(network) is None
+
+
+def sgd_steps(params, grads, images, labels, order, batch, rate):
+    """Train on the images (M,C,H,W) number `order`, a batch at a time; returns the summed loss.
+
+    Two launches for each step. The images stay on the device from one call to the next; the last
+    step is left in `grads`. Raises ValueError for a batch of no images.
+    """
+    at_least("batch", batch, 1)
+    network, batch = params.network, min(batch, len(images))
+    held = HELD.training
+    same = held and held[0] is images and held[1] is labels and held[2:4] == (network, batch)
+    if not same:
+        made = step.Step(params, images, labels, batch=batch, rate=rate)
+        held = HELD.training = images, labels, network, batch, made
+    loss = held[-1].train(params, order, rate)
+    grads.flat[:] = held[-1].gradients().flat * (rate / (len(order) % batch or batch))
+    return loss
 
 
 def hardware() -> str:
@@ -21,19 +58,8 @@ def on_device(array: np.ndarray):
 
 
 def resident_steps(params, images, labels, batch, rate):
-    """Ways to train with all data on the device: name → the Step, and the call that makes one.
-
-    A launch for each operation, fused launches, and those as one graph. For the arguments see
-    `cuda.step.Step`.
-    """
-    data, how = (images.astype(np.float32, copy=False), labels), {"batch": batch, "rate": rate}
-    plain, fused = Step(params, *data, **how), Step(params, *data, **how, fused=True)
-    captured = Step(params, *data, **how, fused=True)
-    return {
-        "device": (plain, plain),
-        "device, fused": (fused, fused),
-        "device, graph": (captured, captured.graph()),
-    }
+    """Ways to train with all data on the device, see `cuda.step.rungs`."""
+    return step.rungs(params, images.astype(np.float32, copy=False), labels, batch=batch, rate=rate)
 
 
 def conv_forward(x, w, b, z, stride=1):

@@ -12,6 +12,7 @@ from cnnlab.network.layers import (
     Sigmoid,
 )
 from cnnlab.network.network import (
+    EIGHT,
     LENET5,
     NETWORKS,
     REPORT,
@@ -23,7 +24,7 @@ from cnnlab.network.network import (
 )
 
 __all__ = [
-    "LENET5", "NETWORKS", "REPORT", "REPORT_FORM", "AveragePool", "Conv", "Dense", "Layer",
+    "EIGHT", "LENET5", "NETWORKS", "REPORT", "REPORT_FORM", "AveragePool", "Conv", "Dense", "Layer",
     "MaxPool", "Network", "Parameters", "Place", "Pool", "ReLU", "Shape", "Sigmoid",
     "report_network",
 ]  # fmt: skip

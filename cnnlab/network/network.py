@@ -184,8 +184,17 @@ LENET5 = Network(
         *(Dense(120), ReLU(), Dense(84), ReLU(), Dense(10), Sigmoid()),
     )
 )
+# Eight layers that learn. Each of the first three takes about as much work as all others together,
+# so that a pipeline of four stages can be balanced.
+EIGHT = Network(
+    (
+        *(Conv(8, 5), ReLU(), MaxPool(2), Conv(16, 3), ReLU(), Conv(12, 3), ReLU()),
+        *(Conv(12, 3), ReLU(), Conv(16, 3), ReLU(), Conv(24, 3), ReLU()),
+        *(Dense(64), ReLU(), Dense(10), Sigmoid()),
+    )
+)
 REPORT_FORM = Network().form
-NETWORKS = {"report": Network(), "lenet5": LENET5}
+NETWORKS = {"report": Network(), "lenet5": LENET5, "eight": EIGHT}
 
 
 class Parameters:

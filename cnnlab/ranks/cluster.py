@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import ipyparallel
@@ -21,6 +21,7 @@ from traitlets.config import Config
 from cnnlab.ranks import SETTINGS, shared_memory_files, watchdog
 from cnnlab.runtime import waiting
 from cnnlab.runtime.arguments import at_least
+from cnnlab.runtime.environment import environment
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
@@ -54,7 +55,7 @@ class Cluster:
     def __init__(self, client, engines: list[int], name: str):
         self.view = client.direct_view(engines, block=True)  # in rank order
         self.n_ranks, self._client, self._engines, self._name = len(engines), client, engines, name
-        self._closed = ""
+        self._closed, self._looked = "", 0.0
 
     def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
         """Call `function(*arguments, **options)` on every rank; return the results in rank order.
@@ -83,6 +84,19 @@ class Cluster:
             raise self._error(failed[0], calls[failed[0]])
         return [call.get() for call in calls]
 
+    def first(self, calls: Iterable):
+        """The first to be done of calls that a load-balanced view of `view.client` began.
+
+        Raises RankError within seconds if its rank raised, or one died.
+        """
+        calls = list(calls)
+        while not (done := [call for call in calls if call.ready()]):
+            self._stop_waiting(calls, [], None)
+            time.sleep(0.001)
+        if not done[0].successful():
+            raise self._error(self._engines.index(done[0].engine_id), done[0])
+        return done[0]
+
     @property
     def closed(self) -> bool:
         """Whether the ranks have ended, after a failure or a timeout."""
@@ -96,30 +110,32 @@ class Cluster:
                 time.sleep(0.01)
             stuck = [i for i, call in enumerate(calls) if not call.ready()]
             if stuck:
+                error = self._error(failed[0], calls[failed[0]])
                 self._close(f"rank {failed[0]} failed while rank {stuck[0]} was waiting for it")
-                raise self._error(failed[0], calls[failed[0]])
+                raise error
         elif deadline is not None and time.monotonic() > deadline:
             stuck = [i for i, call in enumerate(calls) if not call.ready()]
             self._close("it timed out")
             raise RankError(f"not finished in time: ranks {', '.join(map(str, stuck))}")
-        elif not self._alive():
-            self._close("a rank died")
-            raise RankError(DIED)
+        elif time.monotonic() - self._looked > 0.5:  # listing all processes is slow
+            self._looked = time.monotonic()
+            if not self._alive():
+                self._close("a rank died")
+                raise RankError(DIED)
 
     def _alive(self) -> bool:
-        now = time.monotonic()
-        if now - getattr(self, "_looked", 0.0) < 0.5:  # listing all processes is slow
-            return True
-        self._looked = now
-        commands = [" ".join(command_line(p)) for p in watchdog.members(self._name)]
-        return sum("ipyparallel.engine" in command for command in commands) >= self.n_ranks
+        """Whether every rank's process is there."""
+        commands = [command_line(process)[1:3] for process in watchdog.members(self._name)]
+        return commands.count(["-m", "ipyparallel.engine"]) >= self.n_ranks
 
     def _error(self, rank: int, call) -> RankError:
         """The error that a rank raised, with its traceback as plain text."""
         try:
             call.get(timeout=0)
         except RemoteError as error:
-            if error.ename == "EngineError":  # ipyparallel's own, for a rank that died
+            # ipyparallel's own, for a rank that died; mpiexec then interrupts the others.
+            died = error.ename == "EngineError"
+            if died or (error.ename == "KeyboardInterrupt" and not self._alive()):
                 self._close("a rank died")
                 return RankError(DIED)
             lines = [line for part in error.render_traceback() for line in part.splitlines()]
@@ -141,7 +157,7 @@ def command_line(process) -> list[str]:
 
 
 @contextlib.contextmanager
-def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 60) -> Iterator[Cluster]:
+def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterator[Cluster]:
     """Start `n_ranks` MPI ranks for a `with` block; there may be more ranks than cores.
 
     Each rank runs `n_threads` threads. No process outlives the block or the program. Raises
@@ -216,7 +232,10 @@ def find_mpiexec() -> str:
 
 
 def listening_to_nobody(mpiexec: str) -> str:
-    """MPICH's mpiexec.gforker, where it lies beside mpiexec, which listens to other machines."""
+    """MPICH's mpiexec.gforker, where it lies beside mpiexec, which listens to other machines.
+
+    So does Open MPI's, whose ranks do not: it binds to every address, and takes no loopback.
+    """
     forker = f"{mpiexec}.gforker"
     return forker if Path(forker).is_file() else mpiexec
 
@@ -239,15 +258,6 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     return config
 
 
-@contextlib.contextmanager
 def quiet():
     """Hide progress bars and log messages while ranks start."""
-    before = os.environ.get("IPP_NONINTERACTIVE")
-    os.environ["IPP_NONINTERACTIVE"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["IPP_NONINTERACTIVE"]
-        else:
-            os.environ["IPP_NONINTERACTIVE"] = before
+    return environment({"IPP_NONINTERACTIVE": "1"})

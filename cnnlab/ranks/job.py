@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from cnnlab.ranks import Alone, prepare, shared_memory_files, world
+from cnnlab.runtime import thread_pool
 from cnnlab.runtime.failures import MENDABLE, one_line, status
 
 OPEN_MPIS = "OMPI_COMM_WORLD_SIZE"
@@ -119,9 +120,9 @@ def interrupted(*_) -> None:
         os.write(sys.stderr.fileno(), b"cnnlab: stopped\n")
     time.sleep(FAREWELL)
     shared_memory_files.remove(shared_memory_files.mapped_by([os.getpid()]))
-    if "PMI_FD" in os.environ and "PMI_JOBID" not in os.environ:  # MPICH's mpiexec, not srun
+    if by_mpich():
         # What MPI_Abort sends; MPI may not have started yet. An exit alone would end no other rank.
-        os.write(int(os.environ["PMI_FD"]), b"cmd=abort exitcode=130\n")
+        tell_mpiexec("cmd=abort exitcode=130")
         time.sleep(PATIENCE)
     MPI = sys.modules.get("mpi4py.MPI")
     if hasattr(MPI, "COMM_WORLD") and MPI.Is_initialized() and not MPI.Is_finalized():
@@ -129,9 +130,33 @@ def interrupted(*_) -> None:
     os._exit(130)
 
 
+def by_mpich() -> bool:
+    """Whether MPICH's mpiexec has started this process, and not srun."""
+    return "PMI_FD" in os.environ and "PMI_JOBID" not in os.environ
+
+
+def tell_mpiexec(what: str) -> None:
+    """Send MPICH's mpiexec a line of PMI's protocol, version 1."""
+    os.write(int(os.environ["PMI_FD"]), f"{what}\n".encode())
+
+
 def is_first() -> bool:
     """Whether this is rank 0 of mpiexec, or no rank at all; without starting MPI."""
     return all(os.environ.get(name, "0") == "0" for name in RANK)
+
+
+def threads_for(strategies, asked: int | None) -> int:
+    """The threads of each rank: as asked, else one per core if a strategy is parallel.
+
+    Raises ValueError if several are asked for and none is.
+    """
+    parallel = any(strategy.parallel for strategy in strategies)
+    if asked is not None and asked > 1 and not parallel:
+        names = ", ".join(strategy.name for strategy in strategies)
+        raise ValueError(f"--threads: expected 1, {names} runs on one thread, got {asked}")
+    if asked and asked > (cores := thread_pool.usable_cores()) and is_first():
+        print(f"cnnlab: --threads: {asked} threads share {cores} cores", file=sys.stderr)
+    return asked or (min(thread_pool.size(), thread_pool.usable_cores()) if parallel else 1)
 
 
 def started() -> int:

@@ -1,21 +1,15 @@
 """A communicator that logs its messages: with whom, how many bytes, and when."""
 
+import itertools
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
-
-class Message(NamedTuple):
-    """A send or receive: its kind, the other rank, its bytes, and its begin and end in seconds."""
-
-    kind: str
-    peer: int
-    n_bytes: int
-    begin: float
-    end: float
+from cnnlab.ranks.record import Event, Message, Record
 
 
 class Traced:
-    """An MPI communicator with a `log` of each send and receive, as `Message`.
+    """An MPI communicator with a `log` of each send and receive, as `Event`.
 
     The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
     """
@@ -27,7 +21,8 @@ class Traced:
         return getattr(self.comm, name)
 
     def _note(self, kind: str, peer: int, buffer, begin: float) -> None:
-        self.log.append(Message(kind, peer, buffer.nbytes, begin, time.perf_counter()))
+        done = time.perf_counter()
+        self.log.append(Event(self.comm.rank, kind, begin, done, peer, buffer.nbytes))
 
     def Send(self, buffer, dest: int, tag: int = 0) -> None:
         begin = time.perf_counter()
@@ -44,3 +39,53 @@ class Traced:
         self.comm.Sendrecv(sent, dest, tag, received, source, from_tag)
         self._note("send", dest, sent, begin)
         self._note("receive", source, received, begin)
+
+
+def record(logs: Sequence[Sequence[Event]], network: str = "") -> Record:
+    """What ranks did, from the log of each: between two messages they computed.
+
+    Times count from the first of all. `network` is that of `slow.network`, if it was one.
+    """
+    zero = min((event.begin for log in logs for event in log), default=0.0)
+    moved = [[e._replace(begin=e.begin - zero, end=e.end - zero) for e in log] for log in logs]
+    events = [event for log in moved for event in [*log, *gaps(log)]]
+    messages = []
+    for rank, log in enumerate(moved):
+        for peer in {event.peer for event in log if event.kind == "send"}:
+            pairs = zip(
+                between(log, "send", peer), between(moved[peer], "receive", rank), strict=True
+            )
+            messages += [Message(rank, peer, a.n_bytes, a.begin, b.end) for a, b in pairs]
+    return Record(len(logs), events, messages, network=network)
+
+
+def between(log: Sequence[Event], kind: str, peer: int) -> list[Event]:
+    """A rank's sends to a peer or receives from it, in order."""
+    return [event for event in log if (event.kind, event.peer) == (kind, peer)]
+
+
+def gaps(log: Sequence[Event]) -> list[Event]:
+    """What lies between the events of a rank: computing."""
+    log = sorted(log, key=lambda event: event.begin)
+    done = itertools.accumulate((event.end for event in log), max)  # a wait may lie in another
+    pairs = zip(done, log[1:], strict=False)
+    return [Event(e.rank, "compute", end, e.begin) for end, e in pairs if e.begin > end]
+
+
+class Wait(NamedTuple):
+    """A rank that began to receive before the message was being sent, and for how many seconds."""
+
+    rank: int
+    peer: int
+    seconds: float
+
+
+def waits(logs: Sequence[Sequence[Event]]) -> list[Wait]:
+    """Who waited for whom, the longest first, from the log of each rank's `Traced`."""
+    found = []
+    for rank, log in enumerate(logs):
+        for peer in {event.peer for event in log if event.kind == "receive"}:
+            sent, came = between(logs[peer], "send", rank), between(log, "receive", peer)
+            late = [out.begin - back.begin for out, back in zip(sent, came, strict=True)]
+            found += [Wait(rank, peer, seconds) for seconds in late if seconds > 0]
+    return sorted(found, key=lambda wait: -wait.seconds)

@@ -1,1 +1,1 @@
-"""What every room stands on: threads, the cache, files, tables, and checks of arguments."""
+"""What every room stands on: threads, the cache, files, tables, arguments, and lessons' setup."""

@@ -44,12 +44,16 @@ def kernel_folder() -> Path:
     """Where the compiled kernels of just these sources are kept; those of others are removed.
 
     Numba looks only whether the file of a kernel has changed, not those of the kernels that it
-    calls. So the folder's name says what is in all of them: no stale binary can be found.
+    calls. So the folder's name says what is in all of them: no stale binary can be found. Each
+    version of Numba has its own, as they would overwrite each other's files.
     """
-    own = folder("kernels") / IMPORTED
+    import numba
+
+    own = folder("kernels") / f"{IMPORTED}-numba-{numba.__version__}"
     if not own.exists():
         for old in folder("kernels").glob("*"):
-            shutil.rmtree(old, ignore_errors=True)
+            if not old.name.startswith(IMPORTED):
+                shutil.rmtree(old, ignore_errors=True)
     own.mkdir(parents=True, exist_ok=True)
     return own
 

@@ -1,5 +1,9 @@
 """Failures that a user can mend: told in one line, with an exit status by kind."""
 
+import os
+import signal
+import sys
+
 MENDABLE = ValueError, OSError, MemoryError, RuntimeError
 
 
@@ -14,3 +18,23 @@ def one_line(problem: BaseException) -> str:
 def status(problem: BaseException) -> int:
     """The exit status: 2 for a wrong argument, 1 for anything else, or the failure's own."""
     return getattr(problem, "status", 2 if isinstance(problem, ValueError) else 1)
+
+
+def stop_in_one_line() -> None:
+    """Let an interrupt end the program with one line and status 130, as while it imports modules.
+
+    Some modules crash if an exception reaches them then. An interrupt that is ignored stays so.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
+
+
+def stop_by_exception() -> None:
+    """Undo `stop_in_one_line`: an interrupt raises KeyboardInterrupt again."""
+    if signal.getsignal(signal.SIGINT) is _stop:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _stop(*_) -> None:
+    os.write(sys.stderr.fileno(), b"cnnlab: stopped\n")
+    os._exit(130)

@@ -88,35 +88,6 @@ def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: i
 
 
 @figure
-def messages(logs: Sequence[Sequence]) -> Axes:
-    """Draw messages over time: a line for each rank, an arrow for each message.
-
-    `logs[rank]` is the log of the rank's `cnnlab.ranks.trace.Traced`. A bar is the time spent in a
-    call: blue in a send, orange in a receive.
-    """
-    _, ax = plt.subplots(figsize=(9, 0.9 + 0.55 * len(logs)))
-    zero = min(message.begin for log in logs for message in log)
-    for rank, log in enumerate(logs):
-        for kind, color, shift in (("send", COLORS["vector"], -0.1), ("receive", "#e69f00", 0.1)):
-            spans = [
-                (1e6 * (m.begin - zero), 1e6 * (m.end - m.begin)) for m in log if m.kind == kind
-            ]
-            ax.broken_barh(spans, (rank + shift - 0.07, 0.14), color=color)
-        for peer in {m.peer for m in log if m.kind == "send"}:
-            sent = [m for m in log if (m.kind, m.peer) == ("send", peer)]
-            came = [m for m in logs[peer] if (m.kind, m.peer) == ("receive", rank)]
-            for out, back in zip(sent, came, strict=True):
-                start, end = (1e6 * (out.begin - zero), rank), (1e6 * (back.end - zero), peer)
-                ax.annotate(
-                    "", end, start, arrowprops={"arrowstyle": "->", "color": INK, "lw": 0.9}
-                )
-    ax.set(xlabel="µs", yticks=range(len(logs)), ylim=(len(logs) - 0.5, -0.5))
-    ax.set_yticklabels([f"rank {rank}" for rank in range(len(logs))])
-    ax.grid(axis="y", visible=False)
-    return ax
-
-
-@figure
 def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
     """Draw allreduce schedules for `size` ranks and n elements: rounds downwards, ranks across.
 
@@ -174,14 +145,16 @@ def times_by_size(
 
 
 @figure
-def launch_grid(owners: np.ndarray, *, labels: np.ndarray | None = None) -> Axes:
+def launch_grid(
+    owners: np.ndarray, *, labels: np.ndarray | None = None, cell: float = 0.42
+) -> Axes:
     """Draw a grid of elements (rows, columns), coloured by the thread block that computes each.
 
     `owners` holds the number of the block, negative if there is none; `labels` the text, by default
-    that number.
+    that number. An element is `cell` inches wide.
     """
     rows, columns = owners.shape
-    _, ax = plt.subplots(figsize=(min(9, 0.6 + 0.42 * columns), 0.8 + 0.42 * rows))
+    _, ax = plt.subplots(figsize=(min(9, 0.6 + cell * columns), 0.8 + cell * rows))
     shade = np.where(owners < 0, np.nan, owners % len(LAYERS))
     ax.imshow(shade, cmap=ListedColormap(LAYERS), vmin=-0.5, vmax=len(LAYERS) - 0.5, alpha=0.55)
     labels = owners if labels is None else labels

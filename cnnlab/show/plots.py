@@ -14,6 +14,7 @@ from matplotlib.colors import PowerNorm
 from cnnlab.bench.measure import Timing, digits, in_words, speedup
 from cnnlab.runtime import thread_pool
 from cnnlab.runtime.arguments import one_of
+from cnnlab.show.description import describe
 from cnnlab.show.style import (
     COLORS,
     ERRORS,
@@ -28,12 +29,13 @@ from cnnlab.show.style import (
     label_ends,
     measured,
     note,
+    part_colors,
     style,
 )
 
 __all__ = [
-    "COLORS", "colors", "confusion", "filters", "images", "layer_times", "learning_curves",
-    "roofline", "scaling", "speedups", "style",
+    "COLORS", "colors", "confusion", "describe", "filters", "images", "layer_times",
+    "learning_curves", "rates", "roofline", "scaling", "speedups", "style",
 ]  # fmt: skip
 
 Named = Mapping[str, float]
@@ -130,13 +132,59 @@ def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads
 
 
 @measured
+def rates(
+    sizes: Mapping[float, Timing],
+    work: float,
+    peak: float,
+    *,
+    of: str,
+    counts: Sequence[int] = (),
+    counted: str = "",
+    marks: Named | None = None,
+) -> Axes:
+    """Draw GFLOP/s of calls of `work` FLOP over their sizes, under the line `peak` (FLOP/s).
+
+    `of` says what the sizes are. `counts`, one for each size, stand as bars below, named `counted`;
+    `marks` are sizes with a name, such as that of a cache.
+    """
+    x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
+    value, low, high = (
+        work / np.array([(t.median, t.high, t.low) for t in sizes.values()])
+    ).T / 1e9
+    _, ax = plt.subplots(figsize=(7, 3.6))
+    bars = ax.twinx() if len(counts) else None
+    if bars:
+        bars.bar(np.arange(len(x)), counts, 0.5, color=WRONG, alpha=0.35)
+        bars.set(ylabel=counted, ylim=(0, 2.5 * max(*counts, 1)))
+        bars.grid(visible=False)
+    ax.axhline(peak / 1e9, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "the core's peak", (0, peak / 1e9), (0, 3), color=GREY)
+    for name, at in marks.items():
+        place = np.interp(np.log(at), np.log(x), np.arange(len(x)))
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
+        note(ax, name, (place, 0), (4, 4), color=GREY)
+    ax.errorbar(
+        np.arange(len(x)), value, [value - low, high - value], fmt="o-", color=INK, **ERRORS
+    )
+    ax.set(xlabel=of, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
+    ax.set_xticks(np.arange(len(x)), [f"{size:,.0f}" for size in x])
+    return ax
+
+
+@measured
 def roofline(
-    points: Mapping[str, Point], peak: float, bandwidth: float, *, ceilings: Named | None = None
+    points: Mapping[str, Point],
+    peak: float,
+    bandwidth: float,
+    *,
+    ceilings: Named | None = None,
+    caches: Named | None = None,
 ) -> Axes:
     """Draw points (FLOP/byte, FLOP/s) under the roof: `peak` FLOP/s and `bandwidth` bytes/s.
 
-    `ceilings` are lower peaks by name, such as the peak of narrower vectors. After Williams,
-    Waterman and Patterson, "Roofline", CACM 2009.
+    `ceilings` are lower peaks by name, such as the peak of narrower vectors; `caches` the bytes/s
+    from each cache, see `bench.probes.roofs`. After Williams, Waterman and Patterson, "Roofline",
+    CACM 2009.
     """
     _, ax = plt.subplots(figsize=(8, 4.4))
     x, y = np.array(list(points.values()), float).reshape(-1, 2).T
@@ -150,12 +198,16 @@ def roofline(
         text = f"{name}: {digits(height / 1e9)} GFLOP/s"
         note(ax, text, (right, height), (-2, 3), ha="right", color=look["color"])
     ax.plot([left, ridge], [left * bandwidth, peak], color=INK)
+    for name, rate in (caches or {}).items():
+        ax.plot([left, peak / rate], [left * rate, peak], color=GREY, ls=":", lw=1.2)
+        text = f"{name} {digits(rate / 1e9)} GB/s"
+        note(ax, text, (left, left * rate), (4, 4), color=GREY, fontsize=8)
     spot, labels = (ridge / 1.7, peak / 1.7), []
     note(ax, f"memory: {digits(bandwidth / 1e9)} GB/s", spot, (-7, 0), ha="right")
     for name, at, rate, color in zip(points, x, y, colors(list(points)), strict=True):
         ax.plot(at, rate, "o", color=color, markersize=8)
-        share = rate / min(peak, at * bandwidth)
-        labels.append((at, rate, f"{name} ({share:.0%} of its roof)", color))
+        share = "" if caches else f" ({rate / min(peak, at * bandwidth):.0%} of its roof)"
+        labels.append((at, rate, f"{name}{share}", color))
     label_ends(ax, labels)
     ax.set(xlabel="arithmetic intensity (FLOP/byte)", ylabel="GFLOP/s on one core")
     ax.xaxis.set_major_formatter("{x:g}")
@@ -204,9 +256,9 @@ def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
     names, layers = list(times), dict.fromkeys(layer for parts in times.values() for layer in parts)
     _, ax = plt.subplots(figsize=(7, 1.5 + 0.45 * len(names)))
     total, left = np.array([sum(parts.values()) for parts in times.values()]), 0
-    for k, layer in enumerate(layers):
+    for layer, color in zip(layers, part_colors(layers), strict=True):
         seconds = np.array([parts.get(layer, 0.0) for parts in times.values()])
-        share, color = seconds / total, LAYERS[k % len(LAYERS)]
+        share = seconds / total
         bars = ax.barh(names, share, 0.66, left, color=color, label=layer, edgecolor="white")
         texts = [in_words(t) if wide else "" for t, wide in zip(seconds, share > 0.12, strict=True)]
         ink = "white" if color in (LAYERS[0], LAYERS[-1]) else INK

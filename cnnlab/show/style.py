@@ -7,6 +7,7 @@ colour-blind readers can tell apart.
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,12 +15,15 @@ from matplotlib.axes import Axes
 
 from cnnlab.bench import machine
 from cnnlab.kernels import KERNELS
+from cnnlab.show.description import describe
 
 HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00")
 HUES += ("#332288", "#882255", "#999933", "#117733")  # for strategies to come
 COLORS = {"torch": "#56b4e9"} | dict(zip(KERNELS, HUES, strict=False))
+WAY_COLORS = {"im2col": "#e69f00", "FFT": "#009e73", "Winograd": "#cc79a7"}  # to convolve
 OTHERS = ("#4c6a92", "#b8860b", "#2f8f8f", "#8c564b", "#7b5ea7", "#5f7f3f")
 LAYERS = ("#23527c", "#7fb0d8", "#d5e3ef", "#f0dfbd", "#d49a4e", "#8f5a22")
+SIGMOID = LAYERS[4]
 INK, GREY, WRONG = "#222222", "#737373", "#d55e00"
 STYLE = {
     "figure.constrained_layout.use": True,
@@ -46,15 +50,23 @@ def choose_backend() -> None:
 
 
 def colors(names: Sequence[str]) -> list[str]:
-    """One colour for each name: a strategy's own, the others in order."""
-    others = [name for name in names if name not in COLORS]
-    return [COLORS.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
+    """One colour for each name: that of a strategy or a way to convolve, the others in order."""
+    own = COLORS | WAY_COLORS
+    others = [name for name in names if name not in own]
+    return [own.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
+
+
+def part_colors(names: Sequence[str]) -> list[str]:
+    """A colour for each part of a whole, in order; the sigmoid has its own in every figure."""
+    others = cycle(color for color in LAYERS if color != SIGMOID)
+    return [SIGMOID if name == "sigmoid" else next(others) for name in names]
 
 
 def figure(draw: Callable, default: str | None = "") -> Callable:
     """A function that draws in this style, then adds `title` and `caption`.
 
-    The caption is the small line below the figure; None stands for the machine.
+    The caption is the small line below the figure; None stands for the machine. In a notebook the
+    figure has an alternative text, see `description`.
     """
 
     @functools.wraps(draw)
@@ -66,6 +78,7 @@ def figure(draw: Callable, default: str | None = "") -> Callable:
                 page.suptitle(title, **left, fontsize=12, weight="bold")
             if caption != "":
                 page.supxlabel(caption or machine.caption(), **left, fontsize=7, color=GREY)
+            describe(page, str(draw.__doc__).partition("\n")[0].removeprefix("Draw "))
         return axes
 
     return wrapper
@@ -90,6 +103,7 @@ def label_ends(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> Non
         *point, text, color = labels[k]
         look = {"color": color, "va": "center", "annotation_clip": False}
         line = {"arrowstyle": "-", "color": color, "lw": 0.7, "alpha": 0.6, "shrinkB": 4}
+        line["relpos"] = (0, 0.5)  # from where the text begins, not through its neighbours
         ax.annotate(text, point, (1.03, spot), "data", "axes fraction", arrowprops=line, **look)
 
 

@@ -21,7 +21,7 @@ UNREADABLE = (
 
 
 class Checkpoint(NamedTuple):
-    """A training after some epochs, with the arrays of the optimiser and a row for each epoch."""
+    """A training after some epochs: arrays of optimiser and method, and a row for each epoch."""
 
     params: Parameters
     state: dict[str, np.ndarray]
@@ -106,7 +106,10 @@ def resume(path: str | Path, here: Checkpoint, epochs: int) -> list[dict]:
     `epochs` are done; else ValueError.
     """
     there = load(path)
-    different = {k: (v, there.plan.get(k)) for k, v in here.plan.items() if v != there.plan.get(k)}
+    plans = {
+        k: (here.plan.get(k, "none"), there.plan.get(k, "none")) for k in here.plan | there.plan
+    }
+    different = {name: both for name, both in plans.items() if both[0] != both[1]}
     if there.params.network != here.params.network:
         different["network"] = here.params.network, there.params.network
     elif there.params.flat.dtype != here.params.flat.dtype:

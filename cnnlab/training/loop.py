@@ -1,6 +1,6 @@
 """Training: epochs of mini-batch gradient descent, the same for every strategy and every method."""
 
-import time
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,16 +16,20 @@ from cnnlab.runtime.files import check_writable
 from cnnlab.training import checkpoint
 from cnnlab.training.evaluate import predict
 from cnnlab.training.method import Method
-from cnnlab.training.optimizers import OPTIMIZERS
+from cnnlab.training.optimizers import OPTIMIZERS, Sgd
 from cnnlab.training.replica import Replica
 
 # Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
 # to this rate the loss still falls smoothly.
-BATCH, RATE = 16, 0.4
+BATCH, RATE = 16, Sgd.usual
+
+
+# Beyond it, the neighbours of a float32 are 2 apart: no sum with it lies on the sigmoid's slope.
+WORST_PARAMETER = 2.0**24
 
 
 class Diverged(ValueError):
-    """Loss or parameters are no longer finite: the steps were too long."""
+    """Loss or parameters are as no network's that learns: the steps were too long."""
 
     status = 3  # of the command line
 
@@ -51,7 +55,7 @@ def train(
     network: Network | None = None,
     epochs: int = 1,
     batch: int = BATCH,
-    rate: float = RATE,
+    rate: float | None = None,
     seed: int = 0,
     n_threads: int | None = None,
     method: Method | None = None,
@@ -63,42 +67,48 @@ def train(
 ) -> Training:
     """Train on a `cnnlab.data.Dataset` with one of KERNELS.
 
-    The rate applies to the mean gradient of a batch. The seed fixes the initial parameters and the
-    order of the images, so that all strategies see the same batches. `progress` shows a bar (None:
-    on a terminal only). A parallel strategy runs on `n_threads` (None: one for each core): the same
-    seed and number of threads give the same bits. `method` says how ranks train together, see
-    `cnnlab.distributed.METHODS` (None: alone); `optimizer` is one of OPTIMIZERS. `save` names a
+    The rate applies to the mean gradient of a batch (None: the optimiser's usual one). The seed
+    fixes the initial parameters and the order of the images, so that all strategies see the same
+    batches. `progress` shows a bar (None: on a terminal only). A parallel strategy runs on
+    `n_threads` (None: one for each core): the same seed and number of threads give the same bits.
+    `method` says how ranks train together, see `cnnlab.distributed.METHODS` (None: alone);
+    `optimizer` is one of OPTIMIZERS. `save` names a
     file for a checkpoint after every epoch (rank 0 writes it), `resume` one to go on from, up to
     `epochs`: the parameters are those of an unbroken training. `tell` is called with each row of
     the history as its epoch ends. Raises ValueError for impossible arguments, ranks that disagree
-    or a checkpoint of another training, and Diverged once a number is not finite; the last
-    checkpoint stays.
+    or a checkpoint of another training, and Diverged after an epoch that led nowhere, see
+    `check_course`; the last checkpoint stays.
     """
     strategy, network, method = find(kernels), network or Network(), method or Method()
+    make = registry.find("optimizer", optimizer, OPTIMIZERS)
+    rate = make.usual if rate is None else rate
     check_plan(data, strategy, epochs, batch, rate, seed, n_threads)
     if save is not None:
         check_writable("save", save)
     plan = {"data": data.name, "images": len(data.train_images), "batch": batch}
     plan |= {"rate": float(rate), "seed": seed, "optimizer": optimizer}
-    steps = registry.find("optimizer", optimizer, OPTIMIZERS)(float(rate))
-    training = Training(network.parameters(seed, strategy.dtype))
-    done = checkpoint.Checkpoint(training.params, steps.state, training.history, plan)
-    if resume is not None:
-        training.history += checkpoint.resume(resume, done, epochs)
+    training, steps = Training(network.parameters(seed, strategy.dtype)), make(float(rate))
     images, labels = data.train_images, data.train_labels
     replica = Replica(strategy, training.params, images, labels, batch, steps)
+    method.make_room(replica)
+    plan |= method.facts()
+    state = steps.state | method.kept
+    done = checkpoint.Checkpoint(training.params, state, training.history, plan)
+    if resume is not None:
+        training.history += checkpoint.resume(resume, done, epochs)
     same = {"plan": plan, "history": training.history, "parameters": training.params.flat}
     method.agree(same | {"data": (images, labels)})
     with thread_pool.threads(n_threads if strategy.parallel else 1):
         warm_up(replica, method)
         for epoch in range(len(training.history) + 1, epochs + 1):
             order = np.random.default_rng([seed, epoch]).permutation(len(images))
-            with progress_bar(f"epoch {epoch}", len(order), progress) as bar:
+            with (
+                progress_bar(f"epoch {epoch}", len(order), progress) as bar,
+                np.errstate(over="ignore", invalid="ignore"),  # the end of the epoch tells
+            ):
                 row = run_epoch(replica, method, order, bar)
-            if not (np.isfinite(row["loss"]) and np.isfinite(training.params.flat).all()):
-                raise Diverged(
-                    f"diverged at epoch {epoch}: expected finite numbers, lower the rate"
-                )
+            method.gather(replica)
+            check_course(epoch, row["loss"], training.params)
             row["test_accuracy"] = test_accuracy(data, replica, method)
             training.history.append({"epoch": epoch} | row)
             tell(training.history[-1])
@@ -108,6 +118,23 @@ def train(
                 except OSError as error:
                     training.unsaved.append(f"epoch {epoch} is not in {save}: {error}")
     return training
+
+
+def check_course(epoch: int, loss: float, params: Parameters) -> None:
+    """Raise Diverged unless an epoch's mean loss and the parameters after it are bearable.
+
+    The loss is bounded, however long the steps. But a network that is sure that each answer is 0
+    has a loss of only 24 ln 2 (see `kernels.contract`), and may learn again; one that knows
+    nothing, all of whose outputs are 1/2, has ln 2 for each class.
+    """
+    worst_loss = max(24, 2 * params.network.classes) * math.log(2)
+    largest = abs(params.flat).max()
+    for what, got, most in (("loss", loss, worst_loss), ("parameters", largest, WORST_PARAMETER)):
+        if not got <= most * (1 + 1e-6):  # NaN is not
+            raise Diverged(
+                f"diverged at epoch {epoch}: expected {what} of at most {most:.3g}, got {got:.3g}; "
+                "lower the rate"
+            )
 
 
 def warm_up(replica: Replica, method: Method) -> None:
@@ -134,14 +161,14 @@ def run_epoch(replica: Replica, method: Method, order: np.ndarray, bar: tqdm) ->
             bar.update(n_images)
 
     method.barrier()
-    start = time.perf_counter()
+    start = method.clock()
     total = method.epoch(replica, order, tell)
     method.barrier()
-    seconds = time.perf_counter() - start
+    seconds = method.clock() - start
     return {
         "loss": total / len(order),
         "seconds": seconds,
-        "images_per_second": len(order) / seconds,
+        "images_per_second": len(order) / seconds if seconds else 0.0,  # a clock that stands still
     }
 
 

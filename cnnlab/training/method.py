@@ -1,10 +1,12 @@
 """A way to train: what ranks share and how they wait. `Method` trains alone; others build on it."""
 
 import hashlib
+import time
 from collections.abc import Callable
 
 import numpy as np
 
+from cnnlab.ranks.schedules import block
 from cnnlab.training.replica import Loop, Replica
 
 # Images that compiled loops take between two looks at the progress bar: about a tenth of a second.
@@ -24,6 +26,17 @@ class Method:
     def __init__(self, comm=None):
         self.comm = comm
         self.rank, self.size = (0, 1) if comm is None else (comm.rank, comm.size)
+        self.kept: dict[str, np.ndarray] = {}  # by a checkpoint, beside parameters and optimiser
+
+    def make_room(self, replica: Replica) -> None:
+        """Before a training, and before a checkpoint is read: make the arrays of `kept` anew.
+
+        From then on they are only written to; `gather` brings them up to date on every rank.
+        """
+
+    def facts(self) -> dict[str, object]:
+        """Of the method, what a training that goes on from a checkpoint must have in common."""
+        return {}
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         """One step on the images number `chosen`, the batch of all ranks; this rank's loss."""
@@ -33,7 +46,7 @@ class Method:
 
     def loop(self, replica: Replica) -> Loop | None:
         """Many steps in compiled code: a function of `order`; None where Python leads."""
-        return replica.loop()
+        return replica.loop(alone=True)
 
     def steps(self, replica: Replica, order: np.ndarray) -> float:
         """Take the images number `order`, a batch at a time; this rank's loss, summed."""
@@ -61,6 +74,9 @@ class Method:
             total += loss
         return total
 
+    def gather(self, replica: Replica) -> None:
+        """After an epoch, bring the whole parameters and the optimiser's state to every rank."""
+
     def share(self, n: int) -> slice:
         """This rank's block of n images, as for testing: all of them."""
         return slice(0, n)
@@ -71,6 +87,17 @@ class Method:
 
     def barrier(self) -> None:
         """Wait for all ranks."""
+
+    def close(self) -> None:
+        """Free the communicators that the method has made; it trains no more."""
+
+    def leave(self, status: int) -> int:
+        """The exit status of this rank; the last that it does with the method."""
+        return status
+
+    def clock(self) -> float:
+        """Seconds since some moment: of the machine, or of ranks that have a clock of their own."""
+        return getattr(self.comm, "clock", time.perf_counter)()
 
     def agree(self, facts: dict[str, object]) -> None:
         """Raise ValueError on all ranks unless these facts, by name, are the same on each of them.
@@ -84,6 +111,22 @@ class Method:
             for name in (name for name in facts if its[name] != first[name]):
                 both = f"rank 0 has {first[name]}, rank {rank} has {its[name]}"
                 raise ValueError(f"ranks: expected the same {name} on all, {both}")
+
+
+class Together(Method):
+    """The base of methods whose ranks test together, wait for each other and add numbers up."""
+
+    def share(self, n: int) -> slice:
+        """This rank's block of n images; empty where there are more ranks than images."""
+        return slice(*block(self.rank, self.size, n))
+
+    def total(self, number: float) -> float:
+        """The sum of a number over all ranks."""
+        return self.comm.allreduce(number)
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self.comm.Barrier()
 
 
 def digest(fact) -> str:

@@ -22,7 +22,7 @@ class Replica:
     params : Parameters of its dtype; training changes them
     images, labels : (M,C,H,W) and int64 (M); they stay as they are
     batch : images of a step, over all ranks together
-    optimizer : one of OPTIMIZERS, made with its rate
+    optimizer : one of OPTIMIZERS, made with its rate; it begins here, unless it has begun before
 
     `grads` holds the latest step. Raises ValueError or TypeError where these do not go together.
     """
@@ -44,6 +44,7 @@ class Replica:
         check_labels(labels, params.network.classes)
         if len(labels) != len(images):
             raise ValueError(f"labels: expected {len(images)}, one an image, got {len(labels)}")
+        optimizer.begin(params)
         # Compiled code finds images where they lie, if it knows their kind of array.
         self.in_place = images.flags.carray and labels.flags.carray
 
@@ -72,23 +73,26 @@ class Replica:
         for first in range(0, len(order), self.batch):
             yield order[first : first + self.batch]
 
-    def loop(self, workers=None, grads: Parameters | None = None) -> Loop | None:
+    def loop(
+        self, workers=None, grads: Parameters | None = None, alone: bool = False
+    ) -> Loop | None:
         """The strategy's compiled steps: a function of `order` that returns the summed loss.
 
         None where the strategy has none for this network and optimiser, so that Python leads.
         `workers` share each batch, see `kernels.compiled`; `grads` is the place for the gradients,
-        if it is not that of the replica.
+        if it is not that of the replica. `alone` says that nobody shares the batches, or could.
         """
         name, network = self.optimizer.loop, self.params.network
         steps = self.strategy.fused(name, network) if name and self.in_place else None
-        if steps is None:
+        if steps is None or (self.strategy.alone and not alone):
             return None
+        shared = (workers,) if workers else ()
         held = self.params, grads or self.grads, self.images, self.labels
 
         def run(order: np.ndarray) -> float:
             self.check_order(order)
             with self.strategy.lock:
-                return float(steps(*held, order, self.batch, float(self.optimizer.rate), workers))
+                return float(steps(*held, order, self.batch, float(self.optimizer.rate), *shared))
 
         return run
 

@@ -194,7 +194,7 @@ def test_ceilings_are_measured_once_and_plausible():
     assert 1e8 < peak < 1e12
     assert machine.float32_peak(0.02) == peak
     assert 1e8 < machine.memory_bandwidth(0.02) < 1e12
-    with pytest.raises(ValueError, match="lanes: expected 4, 8 or 16, got 5"):
+    with pytest.raises(ValueError, match="lanes: expected 1, 4, 8 or 16, got 5"):
         machine.float32_peak(lanes=5)
 
 

@@ -222,3 +222,14 @@ def test_table_shows_times_and_speedups():
         "loops  2.00 s (2.00 to 2.00, n=3)  1.00× (1.00 to 1.00, n=3)",
         "v      200 ms (200 to 200, n=3)    10.0× (10.0 to 10.0, n=3)",
     ]
+
+
+def test_the_interval_of_several_processes_covers_those_of_each():
+    one, two = (Timing("a", samples) for samples in ((1.0, 1.1, 1.2), (2.0, 2.1, 2.2)))
+    both = measure.pooled([one, two])
+    assert (both.n, both.processes, both.low, both.high) == (6, 2, 1.0, 2.2)
+    halves = measure.pooled([Timing("b", tuple(s / 2 for s in t.samples)) for t in (one, two)])
+    times = measure.ratio(both, halves)
+    assert (times.value, times.low, times.high) == (2, 2, 2)
+    other = measure.pooled([Timing("c", (1.0,) * 3), Timing("c", (1.0,) * 3)])
+    assert (measure.ratio(both, other).low, measure.ratio(both, other).high) == (1.0, 2.2)

@@ -4,14 +4,17 @@ import pytest
 
 from cnnlab.bench import records
 
-REPORT = {"results": [{"kernels": "loops"}], "machine": {"cpu": "Intel Xeon @ 2.20GHz"}}
+REPORT = {
+    "results": [{"kernels": "loops"}],
+    "machine": {"cpu": "Intel Xeon @ 2.20GHz", "simd": "AVX-512, 16"},
+}
 
 
 @pytest.mark.parametrize(
     ("gpu", "name"),
     [
-        (None, "bench-intel-xeon-2-20ghz.json"),
-        ("Tesla T4", "bench-intel-xeon-2-20ghz-tesla-t4.json"),
+        (None, "bench-intel-xeon-2-20ghz-avx-512.json"),
+        ("Tesla T4", "bench-intel-xeon-2-20ghz-avx-512-tesla-t4.json"),
     ],
 )
 def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, gpu, name):

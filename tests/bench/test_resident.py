@@ -4,13 +4,17 @@ from cnnlab import bench
 from cnnlab.data import load
 
 
-def test_the_device_trains_in_three_ways_that_are_checked():
+def test_the_device_trains_in_four_ways_that_are_checked():
     found = bench.contestants(["device"], load("digits", 20, 10), 8, 1, None)
-    assert list(found) == ["device", "device, fused", "device, graph"]
+    rungs = ["device", "device, fused", "device, block", "device, graph"]
+    assert list(found) == rungs
     for one in found.values():
         one.check()
-        for _ in range(3):  # 20 images are two batches: then the set begins again
+        for _ in range(3):  # 20 images are two batches and a half: then the set begins again
             one.steps()
+    one._call = lambda: None
+    with pytest.raises(AssertionError, match="parameters on the device"):
+        one.check()
     one._step._labels[...] += 1  # what the device has is not what is expected
     with pytest.raises(AssertionError, match="gradients on the device"):
         one.check()

@@ -1,28 +1,8 @@
 import numpy as np
 
 from cnnlab.bench import thread_scaling
-from cnnlab.bench.contestants import Contestant
-from cnnlab.data import load
-from cnnlab.kernels import KERNELS
 from cnnlab.kernels.compiled import allreduce_memory
 from cnnlab.runtime import thread_pool
-
-
-def test_as_many_networks_as_threads_are_trained_on_their_own(monkeypatch):
-    made = []
-
-    class Noted(thread_scaling.Replica):
-        def __init__(self, *arguments):
-            super().__init__(*arguments)
-            made.append(self)
-
-    monkeypatch.setattr(thread_scaling, "Replica", Noted)
-    one = Contestant(KERNELS["vector"], load("digits", 64, 10), 16)
-    on_their_own = thread_scaling.OnTheirOwn(one, 3)
-    with on_their_own.threads:
-        on_their_own(2)
-    assert [bool(replica.grads.flat.any()) for replica in made] == [True, True, False]
-    assert len({id(replica.params.flat) for replica in [one.replica, *made]}) == 4
 
 
 def test_every_thread_comes_to_every_barrier():
@@ -31,3 +11,11 @@ def test_every_thread_comes_to_every_barrier():
         parts = np.zeros((n_threads, 16), np.float32)
         thread_scaling.barriers(parts, np.zeros(5, np.float32), counts, 7)
     assert counts[allreduce_memory.BARRIER] == 7 * n_threads
+
+
+def test_a_law_is_fitted_only_to_more_points_than_it_has_numbers():
+    counts, relative = [1, 2, 3, 4], [1, 0.6, 0.4667, 0.4]
+    fitted = [thread_scaling.laws(counts[:n], relative[:n]) for n in (1, 2, 3, 4)]
+    assert [found["amdahl"] is not None for found in fitted] == [False, False, True, True]
+    assert [found["usl"] is not None for found in fitted] == [False, False, False, True]
+    np.testing.assert_allclose(fitted[3]["amdahl"], 0.2, atol=1e-3)

@@ -3,7 +3,7 @@
 import atexit
 import contextlib
 
-from cnnlab.check.collective import MOST, collective
+from cnnlab.check.collective import MOST
 from cnnlab.ranks.cluster import cluster
 
 stack = contextlib.ExitStack()
@@ -11,9 +11,17 @@ atexit.register(stack.close)
 running = []
 
 
-def check(operation, answer):
-    """`collective` on the shared cluster."""
+@contextlib.contextmanager
+def shared(n_ranks):
+    """The shared cluster, in place of `cluster`."""
+    assert n_ranks == MOST
     if not running or running[-1].closed:
-        running.append(stack.enter_context(cluster(MOST)))
-    answer.__module__ = "__main__"  # as in a notebook: the ranks cannot import it, so it is sent
-    return collective(operation, answer, running[-1], patience=5)
+        running.append(stack.enter_context(cluster(n_ranks)))
+    yield running[-1]
+
+
+def as_in_a_notebook(answers):
+    """The ranks cannot import functions of a file that was run: let them be sent."""
+    for _, answer, *_ in answers:
+        if hasattr(answer, "__code__"):
+            answer.__module__ = "__main__"

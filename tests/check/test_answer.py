@@ -141,3 +141,19 @@ def test_another_thread_than_the_main_one_has_no_limit():
     worker.start()
     worker.join()
     assert done
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_limit_holds_also_where_python_drops_an_exception():
+    class Deaf:
+        def __del__(self):  # what is raised in here is dropped
+            time.sleep(0.2)
+
+    def busy():  # a function, as an answer is: Python 3.13.0 may leave a `with` out at a loop's end
+        Deaf()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            pass
+
+    with pytest.raises(OutOfTime), limit(0.1):
+        busy()

@@ -1,12 +1,25 @@
 """Every exercise accepts its right answers and rejects its wrong ones, saying why."""
 
+import importlib
 import runpy
 from pathlib import Path
 
 import pytest
 
+from cnnlab.check import collective, exercises
+from cnnlab.check.exercises.kinds import Exercise
+from cnnlab.course.parts import number
+from tests.check import shared_ranks
+
 FOLDER = Path(__file__).parent / "answers"
+EXERCISES = Path(exercises.__file__).parent
 FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("lesson_*.py"))}
+
+
+@pytest.fixture(autouse=True)
+def one_cluster(monkeypatch):
+    """Starting ranks for each answer takes longer than trying it."""
+    monkeypatch.setattr(collective, "cluster", shared_ranks.shared)
 
 
 def of_all_lessons(kind):
@@ -25,8 +38,35 @@ def of_all_lessons(kind):
 
 def test_every_lesson_has_answers():
     lessons = (Path(__file__).parents[2] / "notebooks").glob("*.ipynb")
-    assert set(FILES) == {f"lesson_{file.name[:2]}" for file in lessons}
+    assert set(FILES) == {f"lesson_{number(file.stem)}" for file in lessons}
     assert all(answers["RIGHT"] and answers["WRONG"] for answers in FILES.values())
+
+
+def model_answers():
+    """Each exercise of the package, as its module and its name."""
+    for file in sorted(EXERCISES.glob("lesson_*.py")):
+        module = importlib.import_module(f"cnnlab.check.exercises.{file.stem}")
+        for name, value in vars(module).items():
+            if isinstance(value, Exercise):
+                slow = [pytest.mark.slow] * (file.stem >= "lesson_10")
+                ranks = [pytest.mark.mpi] * (hasattr(module, "collective"))
+                yield pytest.param(value, name, marks=slow + ranks, id=f"{file.stem}-{name}")
+
+
+@pytest.mark.parametrize("exercise, name", list(model_answers()))
+def test_the_model_answer_is_accepted_without_a_hint(exercise, name, capsys):
+    assert exercise.name == name.replace("_", " "), "a name is given once"
+    assert exercise(exercise.model()), capsys.readouterr().out
+
+
+def test_every_exercise_of_the_package_has_a_wrong_answer():
+    for file in EXERCISES.glob("lesson_*.py"):
+        module = importlib.import_module(f"cnnlab.check.exercises.{file.stem}")
+        asked = {id(exercise) for exercise, *_ in FILES[file.stem]["WRONG"]}
+        missing = [
+            k for k, v in vars(module).items() if isinstance(v, Exercise) and id(v) not in asked
+        ]
+        assert not missing, f"{file.stem}: {missing}"
 
 
 @pytest.mark.parametrize("name, i", of_all_lessons("RIGHT"))

@@ -79,3 +79,24 @@ def test_strides_are_asked_for_only_where_they_are_taken():
 
     assert device_check.kernel("conv_forward", without, strides=False)
     assert not device_check.kernel("conv_forward", without)
+
+
+def test_more_than_numbers_may_be_asked_for():
+    source = SOURCE.replace("db[i / size % F] += dz[i]", "atomicAdd(&db[i / size % F], dz[i])")
+    seen = []
+
+    def also(traces):
+        seen.extend(traces)
+        return "it is not pretty."
+
+    verdict = device_check.kernel("conv_backward_bias", bias(source), also=also)
+    assert not verdict and verdict.text.endswith("The numbers are right, but it is not pretty.")
+    assert seen[0].kernel == "total"
+    assert device_check.kernel("conv_backward_bias", bias(source), also=lambda traces: "")
+
+
+def test_a_launch_that_ends_early_still_has_its_trace():
+    far = bias(SOURCE.replace("db[i / size % F]", "db[1 << 28]"))
+    arrays = np.ones((1, 1, 2, 2), np.float32), np.zeros(1, np.float32)
+    [trace] = device_check.traces_of(far, arrays)
+    assert any(fault.kind == "out of bounds" for fault in trace.faults())

@@ -1,7 +1,10 @@
 import numba
 import numpy as np
+import pytest
 
 from cnnlab import check
+from cnnlab.check import machine_code
+from cnnlab.kernels.compiled.vector_registers import block, load, store
 
 
 def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
@@ -28,3 +31,63 @@ def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
         assert check.vectorized("sigmoid_backward", answer) is (answer is fast)
         said = capsys.readouterr().out
         assert word in said and ("✗" in said) is (answer is not fast)
+
+
+LOOPS = {
+    "x86": """
+.LBB0_1:
+	vmovups	%ymm0, 32(%rsp)
+	jne	.LBB0_1
+.LBB0_2:
+	vmovups	(%rdi), %ymm1
+	je	.LBB0_9
+	vmovaps	%ymm1, -64(%rsp)
+	vfmadd231ps	%ymm1, %ymm2, %ymm3
+	movq	-64(%rsp), %rdi
+	jne	.LBB0_2
+	vmovups	%ymm3, 96(%rsp)
+""",
+    "ARM": """
+.LBB0_2:
+	ldp	q1, q2, [x1]
+	fmla	v3.4s, v1.4s, v2.4s
+	str	q3, [sp, #16]
+	ldr	x3, [sp, #8]
+	cbnz	x0, .LBB0_2
+	str	q3, [sp, #32]
+""",
+    "Apple": """
+LBB0_2:
+	ldr	q1, [x1]
+	fmla.4s	v3, v1, v2
+	stp	q3, q4, [sp, #16]
+	b.ne	LBB0_2
+	str	q3, [sp, #32]
+""",
+}
+
+
+@pytest.mark.parametrize("code", LOOPS.values(), ids=LOOPS)
+def test_vectors_on_the_stack_count_in_the_hot_loop_only(code):
+    hot = machine_code.hot_loop(code)
+    assert len(machine_code.ARITHMETIC.findall(hot)) == 1
+    assert len(machine_code.SPILL.findall(hot)) == 1
+
+
+def test_code_without_a_loop_has_no_hot_one():
+    assert machine_code.hot_loop("\tret\n") == ""
+
+
+def test_sums_that_do_not_fit_are_spilled():
+    def keeping(n):
+        @numba.njit(error_model="numpy")
+        def sums(x, out):
+            s = block(np.float32(0), n)
+            for m in range(len(x)):
+                s += x[m, 0] * load(x[m], 0, s)
+            store(out, 0, s)
+
+        sums.compile("(float32[:,::1], float32[::1])")
+        return sums
+
+    assert machine_code.spills(keeping(8)) == 0 < machine_code.spills(keeping(40))

@@ -272,3 +272,15 @@ def test_a_wrong_kernel_in_a_lesson_stops_it_and_an_open_exercise_does_not(capsy
 def test_an_unknown_operation_is_refused():
     with pytest.raises(ValueError, match=r"operation: expected one of conv_forward.*got 'conv'"):
         check.kernel("conv", right)
+
+
+def test_normwise_allows_the_rounding_of_the_largest_element_everywhere():
+    def smeared(x, w, b, z, by=2e-7):
+        reference.conv_forward(x, w, b, z)
+        z += by * abs(z).max()
+
+    case = inputs.case("", 2, 1, 9, 9, 9, 1)
+    assert not check.try_case("conv_forward", smeared, case)
+    assert check.try_case("conv_forward", smeared, case, normwise=1)
+    assert not check.try_case("conv_forward", smeared, case, normwise=1, by=1e-4)
+    assert check.kernel("conv_forward", smeared, cases=[case], normwise=1)

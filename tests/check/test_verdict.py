@@ -1,8 +1,14 @@
+import ast
+import re
+
+import nbformat
 import numpy as np
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from cnnlab import check
 from cnnlab.check import device
+from tests.source import NOTEBOOKS
 
 
 @pytest.mark.parametrize(
@@ -76,3 +82,29 @@ def test_differences_are_said_in_words(got, text):
     expected, tolerance = np.array([1.0, 2.0, 3.0]), np.full(3, 1e-6)
     assert text in check.differences("d", np.array(got), expected, tolerance)
     assert check.differences("d", expected + 1e-7, expected, tolerance) == ""
+
+
+# These raise under strict.
+REPORTING = re.compile(
+    r"exercise\.\w+|(check|device)\..*\b(exercise|report|threaded|value|vectorized)", re.DOTALL
+)
+
+
+def test_no_lesson_wants_a_check_to_fail():
+    """It would end under CNNLAB_STRICT: a lesson asks for the verdict instead, which never raises.
+
+    So a check stands alone, or is just what an assert holds.
+    """
+    seen = 0
+    for file in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for cell in nbformat.read(file, as_version=4).cells:
+            if cell.cell_type != "code" or cell.source.startswith("%%"):
+                continue
+            code = ast.parse(TransformerManager().transform_cell(cell.source))
+            calls = [n for n in ast.walk(code) if isinstance(n, ast.Call)]
+            checks = [c for c in calls if REPORTING.fullmatch(ast.unparse(c.func))]
+            alone = [n.value for n in ast.walk(code) if isinstance(n, ast.Expr)]
+            alone += [n.test for n in ast.walk(code) if isinstance(n, ast.Assert)]
+            assert not [c for c in checks if c not in alone], f"{file.name}: {cell.source}"
+            seen += len(checks)
+    assert seen > 40

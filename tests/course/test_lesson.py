@@ -1,13 +1,11 @@
-import builtins
-import subprocess
 import sys
 
 import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 
-import cnnlab
 from cnnlab.course import lesson
+from cnnlab.runtime import setup
 from tests.course.toy_lesson import GITHUB, SETUP, toy
 
 
@@ -161,6 +159,12 @@ def test_a_lesson_without_title_or_setup_cell_is_refused():
         lesson.stamp(nb, "x.ipynb", None)
 
 
+def test_the_setup_cell_has_three_lines_which_look_where_the_package_does():
+    source = lesson.setup_source(None, [])
+    assert len(source.splitlines()) == 3
+    assert str(setup.PLACES).replace("'", '"') in source
+
+
 def run_setup(address, installed, monkeypatch, tmp_path):
     """Run the setup cell as IPython would, with a pip that only writes down what it is asked."""
     from IPython.core.inputtransformer2 import TransformerManager
@@ -171,54 +175,33 @@ def run_setup(address, installed, monkeypatch, tmp_path):
         def run_line_magic(self, magic, line):
             asked.append(f"{magic} {line}")
 
-    def imports(name, *options):
-        if not name.startswith("cnnlab"):
-            return __import__(name, *options)
-        if name == "cnnlab.kernels" and not installed and not asked:
-            raise ModuleNotFoundError(name)
-        return cnnlab
+    def locate(name):
+        return setup.ready if installed or asked else None
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "cnnlab", cnnlab)
+    monkeypatch.setattr("pydoc.locate", locate)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setitem(sys.modules, "cnnlab", sys.modules["cnnlab"])
+    monkeypatch.setattr(setup, "ready", lambda otherwise: asked.append("ready"))
     code = TransformerManager().transform_cell(lesson.setup_source(address, []))
-    exec(code, {"get_ipython": Shell, "__builtins__": vars(builtins) | {"__import__": imports}})
+    exec(code, {"get_ipython": Shell})
     return asked
 
 
 @pytest.mark.parametrize("address", [None, GITHUB])
-def test_the_setup_cell_installs_nothing_where_cnnlab_is(address, monkeypatch, tmp_path, capsys):
-    assert run_setup(address, True, monkeypatch, tmp_path) == []
-    assert capsys.readouterr().out.startswith("cnnlab ")
+def test_the_setup_cell_installs_nothing_where_cnnlab_is(address, monkeypatch, tmp_path):
+    assert run_setup(address, True, monkeypatch, tmp_path) == ["ready"]
 
 
-def test_the_setup_cell_installs_from_the_address(monkeypatch, tmp_path, capsys):
+def test_the_setup_cell_installs_from_the_address(monkeypatch, tmp_path):
     asked = run_setup(GITHUB, False, monkeypatch, tmp_path)
-    assert asked == [f'pip install --quiet "cnnlab @ git+{GITHUB}"']
-    assert capsys.readouterr().out.startswith("cnnlab ")
+    assert asked == [f'pip install --quiet "cnnlab @ git+{GITHUB}"', "ready"]
 
 
 def test_the_setup_cell_without_an_address_says_what_to_do(monkeypatch, tmp_path):
-    with pytest.raises(SystemExit, match="cnnlab is not here: open this lesson in a clone"):
+    with pytest.raises(SystemExit) as end:
         run_setup(None, False, monkeypatch, tmp_path)
-
-
-def test_the_setup_cell_takes_no_other_folder_for_the_package(tmp_path):
-    for folder in ("cnnlab", "lessons/cnnlab"):
-        (tmp_path / folder).mkdir(parents=True)
-    code = "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p] + ['.']"
-    command = [sys.executable, "-I", "-S", "-c", f"{code}\n{lesson.setup_source(None, [])}"]
-    done = subprocess.run(command, cwd=tmp_path / "lessons", capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == ("", 1) and "cnnlab is not here" in done.stderr
-
-
-def test_the_setup_cell_prefers_the_clone_it_is_in(tmp_path):
-    (tmp_path / "cnnlab" / "kernels").mkdir(parents=True)
-    (tmp_path / "cnnlab" / "kernels" / "__init__.py").touch()
-    (tmp_path / "cnnlab" / "__init__.py").write_text("__version__ = 'of the clone'")
-    (tmp_path / "notebooks").mkdir()
-    command = [sys.executable, "-I", "-c", lesson.setup_source(None, [])]
-    done = subprocess.run(command, cwd=tmp_path / "notebooks", capture_output=True, text=True)
-    assert done.stdout == "cnnlab of the clone\n", done.stderr
+    assert end.value.code == lesson.OTHERWISE
 
 
 # --- kernels shown in a lesson --------------------------------------------------------------------
@@ -233,6 +216,12 @@ def test_a_kernel_cell_shows_the_kernel_as_it_stands_in_the_package():
     assert f"\n{source}\n\n\n" in text
 
 
+def test_a_kernel_cell_may_show_a_method():
+    source = lesson.kernel_source("distributed.server.Server.take")
+    assert source.startswith("def take(self, replica") and "\n    self.comm.Recv(" in source
+    assert source.endswith("\n    self.waiting.add(worker)")
+
+
 def test_a_cuda_cell_compiles_the_kernel_with_its_comment_and_what_it_calls():
     text = (lesson.ROOT / "cnnlab" / "cuda" / "fused.cu").read_text(encoding="utf-8")
     source = lesson.kernel_source("fused.cu.pool_sigmoid")
@@ -241,12 +230,19 @@ def test_a_cuda_cell_compiles_the_kernel_with_its_comment_and_what_it_calls():
     assert rest.startswith("// Pooling and sigmoid") and rest.endswith("\n}")
     assert f"\n\n{rest}\n\n" in text and rest.count("__global__") == 1
     assert "__device__" not in lesson.kernel_source("fused.cu.update")
+    text = (lesson.ROOT / "cnnlab" / "cuda" / "step.cu").read_text(encoding="utf-8")
+    for name in ("convolve", "image_gradients"):
+        first, rest = lesson.kernel_source(f"step.cu.{name}").split("\n", 1)
+        assert first == f"%%cuda {name} in step" and f"\n\n{rest}\n\n" in text
+        assert rest.startswith("// ") and rest.count("\n}") == 1
     for name in ("fused.cu.pool", "nowhere.cu.update"):
         with pytest.raises(ValueError, match=f"expected a kernel of cnnlab/cuda, got {name}"):
             lesson.kernel_source(name)
 
 
-@pytest.mark.parametrize("name", ["loops.nothing", "nowhere.conv_forward", "loops"])
+@pytest.mark.parametrize(
+    "name", ["loops.nothing", "nowhere.conv_forward", "loops", "distributed.server.Server.nothing"]
+)
 def test_a_kernel_that_does_not_exist_is_named(name):
     nb = toy("...")
     nb.cells[2].metadata["tags"] = [f"kernel:{name}"]

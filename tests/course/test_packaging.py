@@ -34,7 +34,7 @@ def test_environment_for_conda_mirrors_pyproject():
     *packages, of_pip = environment["dependencies"]
     assert of_pip == {"pip": ["-e ."]}
     conda = bounds(packages)
-    assert conda.pop("pip") == ""
+    assert conda.pop("pip") == conda.pop("cxx-compiler") == ""
     assert conda.pop("python") == str(Requirement(f"x{PROJECT['requires-python']}").specifier)
     groups = (PROJECT["dependencies"], EXTRAS["lessons"], EXTRAS["mpi"], EXTRAS["dev"])
     assert conda == bounds(line for group in groups for line in group)
@@ -78,9 +78,11 @@ def test_pages_link_only_to_what_exists(page):
 
 
 def test_the_commands_that_pages_name_exist():
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    makefile = makefile.replace("$(LOWEST)", "build/venv-lowest")
+    targets = re.findall(r"^([a-z/-]+):", makefile, re.M)
     for page in ("README.md", "CONTRIBUTING.md", ".ci/run"):
-        named = re.findall(r"(?:^ *|`)make ([a-z-]+)", (ROOT / page).read_text("utf-8"), re.M)
+        named = re.findall(r"(?:^ *|`)make ([a-z/-]+)", (ROOT / page).read_text("utf-8"), re.M)
         assert named and set(named) <= set(targets), page
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
@@ -117,15 +119,20 @@ def test_a_wheel_holds_all_that_the_package_reads(tmp_path):
     assert {
         "cnnlab/cuda/conv.cu",
         "cnnlab/cuda/emulator/device.h",
-        "cnnlab/data/report.json",
+        "cnnlab/data/report_tables.toml",
     } < names
 
 
 # --- .ci/run ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failing", ["", "render-check", "quick", "test"])
-def test_ci_tries_the_other_pythons_and_ends_with_the_whole(tmp_path, failing):
+STEPS = ["", "render-check", "build/venv-lowest/installed", "test-lowest", "test"]
+
+
+@pytest.mark.parametrize(
+    "failing, chromium", [*((step, False) for step in STEPS), ("", True), (".venv/browser", True)]
+)
+def test_ci_tries_the_newest_other_python_and_ends_with_the_whole(tmp_path, failing, chromium):
     for folder in (".ci", ".venv/bin", "bin", ".pyenv/versions/3.13.5/bin"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
@@ -135,18 +142,22 @@ def test_ci_tries_the_other_pythons_and_ends_with_the_whole(tmp_path, failing):
         script(tmp_path / f"bin/python{version}", "exit 0")
     script(tmp_path / "bin/python3.13", "exit 127")  # as pyenv's, where another is chosen
     script(tmp_path / "bin/make", f'echo "make $*"; [ "$1" != "{failing}" ]')
-    for tool in ("dirname", "mkdir", "cat"):
-        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
+    for program in ("dirname", "timeout", "sh"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program))
+    if chromium:
+        script(tmp_path / "bin/chromium", "exit 0")
     environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
     command = [shutil.which("bash"), str(tmp_path / ".ci" / "run")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert [line for line in done.stdout.splitlines() if line.startswith("make")] == [
+    said = done.stdout.splitlines()
+    assert ("Playwright: not installed, pip has failed" in said) == (failing == ".venv/browser")
+    assert [line for line in said if line.startswith("make")] == [
         "make render-check",
-        "make quick VENV=build/venv-3.12 PYTHON=python3.12",
-        f"make quick VENV=build/venv-3.13 PYTHON={newest}",
+        f"make build/venv-lowest/installed LOWEST_PYTHON={newest}",
+        f"make test-lowest LOWEST_PYTHON={newest}",
         "make test",
     ]
-    assert done.returncode == (failing != "")
+    assert done.returncode == (failing in STEPS[1:])
 
 
 # --- make setup ---------------------------------------------------------------------------------
@@ -193,6 +204,15 @@ def test_setup_without_venv_and_virtualenv_says_what_to_install(clone):
 
 
 @needs_make
+@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a GPU")
+def test_without_a_gpu_make_gpu_says_so_and_fails(clone):
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "installed").touch()
+    said = "make gpu: there is no NVIDIA GPU here (no nvidia-smi)\n"
+    assert make(clone, "gpu") == (2, said)
+
+
+@needs_make
 def test_setup_is_redone_only_after_pyproject_changed(clone):
     (clone / ".venv").mkdir()
     (clone / ".venv" / "installed").touch()
@@ -217,6 +237,19 @@ def test_every_command_can_use_another_environment(clone):
 
 
 @needs_make
+def test_lab_opens_a_copy_with_the_whole_clone_around_it(clone):
+    (clone / ".venv" / "bin").mkdir(parents=True)
+    script(clone / ".venv" / "bin" / "python", 'echo "$@"')
+    (clone / ".venv" / "installed").touch()
+    assert make(clone, "lab") == (
+        0,
+        "-m cnnlab.course copy\n"
+        f"-m jupyterlab --ServerApp.root_dir={clone} work/00_start_here.ipynb\n",
+    )
+    assert "work/\n" in (ROOT / ".gitignore").read_text()
+
+
+@needs_make
 def test_make_alone_lists_every_command(clone):
     status, said = make(clone)
     assert status == 0
@@ -226,8 +259,11 @@ def test_make_alone_lists_every_command(clone):
         "test",
         "setup",
         "lab",
+        "zip",
         "render",
+        "stamp",
         "render-check",
         "test-lowest",
+        "browser",
     ):
         assert f"make {target} " in said

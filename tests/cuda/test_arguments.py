@@ -124,3 +124,24 @@ def test_vectors_need_whole_ones():
     assert a[0].tolist() == [0, 5, 0, 0]
     with pytest.raises(ValueError, match="a: expected a multiple of 4 elements, got 6"):
         kernels.launch("k", (1,), (1,), np.zeros(6, np.float32))
+
+
+ROWS = """
+__global__ void corner(const float (*a)[3], float (*out)[2][4], int n)
+{
+    out[1][1][3] = a[1][2] + n;
+}
+"""
+
+
+@pytest.mark.parametrize("device", [Emulated, Traced])
+def test_a_pointer_to_rows_is_an_array(device):
+    a, out = np.arange(6, dtype=np.float32), np.zeros((2, 2, 4), np.float32)
+    kernels = device(ROWS)
+    assert [(p.name, p.kind, p.const) for p in kernels.parameters["corner"]] == [
+        ("a", "float*", True),
+        ("out", "float*", False),
+        ("n", "int", False),
+    ]
+    kernels.launch("corner", (1,), (1,), a, out, 7)
+    assert out[1, 1, 3] == 12 and out.sum() == 12

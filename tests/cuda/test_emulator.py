@@ -160,6 +160,7 @@ def test_a_wrong_launch_is_named(grid, block, arguments, error, words):
     [
         (np.zeros(4), TypeError, "expected an array of float32, got float64"),
         ([0.0], TypeError, "got list"),
+        (np.float32(3), TypeError, "expected an array of float32, got the number 3.0"),
         (np.zeros((4, 4), np.float32).T, ValueError, "C-contiguous"),
     ],
 )
@@ -196,10 +197,22 @@ def test_sources_that_cannot_be_run_are_refused_with_the_reason(source, error, w
 
 def test_no_compiler_is_said(monkeypatch):
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CXX", "")
     monkeypatch.setitem(sys.modules, "ziglang", None)
     compiler.compiler.cache_clear()
     with pytest.raises(RuntimeError, match=r"no C\+\+ compiler: install g\+\+ or clang\+\+"):
         compiler.compiler()
+    compiler.compiler.cache_clear()
+
+
+def test_the_compiler_that_conda_names_comes_first(tmp_path, monkeypatch):
+    named = tmp_path / "x86_64-conda-linux-gnu-c++"
+    named.symlink_to(sys.executable)
+    for value, command in ((f"{named} -v", [str(named), "-v"]), ("no-such-compiler", ["g++"])):
+        monkeypatch.setenv("CXX", value)
+        monkeypatch.setattr(compiler.shutil, "which", lambda name: None if "no-" in name else name)
+        compiler.compiler.cache_clear()
+        assert compiler.compiler() == command
     compiler.compiler.cache_clear()
 
 
@@ -223,7 +236,7 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
         cuda.load("convolution")
 
 
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
 @pytest.mark.parametrize("file", sorted(SOURCES.glob("*.cu")), ids=lambda file: file.stem)
 def test_nvidias_compiler_accepts_every_source(file, architecture):
     core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
@@ -231,16 +244,28 @@ def test_nvidias_compiler_accepts_every_source(file, architecture):
     assert len(program.compile("cubin").code) > 1000
 
 
-def test_the_cell_magic_compiles_a_cell():
-    from IPython.core.error import UsageError
-    from IPython.testing.globalipapp import start_ipython
+MINE = """// My own.
+extern "C" __global__ void bias_tree(const float* dz, float* db, int N, int F, int size)
+{
+    db[blockIdx.x] = 7;  /* mine */
+}
+"""
 
-    shell = start_ipython()
+
+def test_the_cell_magic_compiles_a_cell(ipython):
+    from IPython.core.error import UsageError
+
+    shell = ipython
     shell.run_line_magic("load_ext", "cnnlab.cuda")
     shell.run_cell_magic("cuda", "mine", GRID)
     out = np.full(6, -1, np.int32)
     shell.user_ns["mine"].launch("where", (2,), (3,), out, out.size)
     assert out.tolist() == [0, 100, 200, 300, 400, 500]
+    shell.run_cell_magic("cuda", "bias_tree in bias", MINE)
+    text = shell.user_ns["bias_tree"].source
+    assert text.count("bias_tree(") == 1 and "/* mine */" in text and "bias_shared(" in text
+    with pytest.raises(UsageError, match="source: expected a function other, got none"):
+        shell.run_cell_magic("cuda", "other in bias", GRID)
     with pytest.raises(UsageError, match="%%cuda: expected a name"):
         shell.run_cell_magic("cuda", "", GRID)
     with pytest.raises(UsageError, match=r"(?s)%%cuda mine: .*kernel.cu:3.*'b' was not declared"):

@@ -1,125 +1,172 @@
+import io
+
 import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.cuda.step import Step
+from cnnlab.bench.gpu_roofline import lines_of
+from cnnlab.cuda import step as module
+from cnnlab.cuda.step import Step, misfit, shared_bytes, sizes
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.network import report_network
+from cnnlab.network import LENET5, Network, report_network
+from tests.cuda.examples import NET, N, digits, trained
 
-NET = report_network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
-N = 11
-
-
-def digits(seed=0):
-    rng = np.random.default_rng(seed)
-    images = rng.uniform(0, 1, (N, *NET.image_shape)).astype(np.float32)
-    return images, rng.integers(0, NET.classes, N)
+TWO_CHANNELS = report_network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5)
+SEVEN_BY_THREE = report_network(1, 31, 18, filters=4, kernel=7, pool=3, classes=12)
+WIDE = report_network(3, 26, 26, filters=8, kernel=3, pool=3, classes=5)
+NETWORKS = {"small": NET, "report": Network(), "2 channels": TWO_CHANNELS, "7×3": SEVEN_BY_THREE}
 
 
-def trained(order, batch, rate, steps):
-    """The same steps, by the reference."""
-    images, labels = digits()
-    params = NET.parameters(seed=1, dtype=np.float64)
-    grads = params.copy()
-    for i in range(steps):
-        chosen = order[i * batch : (i + 1) * batch]
-        x = images[chosen].astype(np.float64)
-        loss = loss_and_gradients(KERNELS["reference"], params, x, labels[chosen], grads)
-        params.flat -= rate / batch * grads.flat
-    return params.flat, loss / batch
+def data(net, n=N):
+    rng = np.random.default_rng(0)
+    return rng.random((n, *net.image_shape), np.float32), rng.integers(0, net.classes, n)
 
 
-@pytest.mark.parametrize("fused, launches", [(False, 19), (True, 13)])
-@pytest.mark.parametrize("replayed", [False, True])
-def test_steps_are_those_of_the_reference(fused, launches, replayed):
-    step = Step(NET.parameters(seed=1), *digits(), batch=3, rate=0.5, fused=fused)
-    assert step.n_launches == launches and step.steps_an_epoch == 3
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("most", [2, 128])
+def test_steps_are_those_of_the_reference(name, most, monkeypatch):
+    monkeypatch.setattr(module, "BLOCKS", most)  # some blocks take two images, and some take one
+    net = NETWORKS[name]
+    step = Step(net.parameters(seed=1), *data(net), batch=3, rate=0.5)
+    assert step.n_launches == 2 and step.steps_an_epoch == 3
     order = np.random.default_rng(2).permutation(N)
     step.start(order)
-    run = step.graph() if replayed else step
-    for _ in range(3):
-        run()
-    flat, loss = trained(order, 3, 0.5, 3)
+    step()
+    step.graph(2)()
+    flat, loss = trained(order, 3, 0.5, 3, net, data(net))
     assert np.allclose(step.parameters().flat, flat, rtol=0, atol=2e-6)
     assert step.loss() == pytest.approx(loss, rel=1e-5)
-    step.start(range(N))  # a new epoch begins at the first image of its order
-    run()
-    assert step.loss() != pytest.approx(loss, rel=1e-3)
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_a_saturated_loss_is_the_references_and_that_of_nan_is_nan(fused):
+def test_training_takes_parts_of_an_epoch_a_smaller_batch_at_the_end_and_any_rate(monkeypatch):
+    monkeypatch.setattr(module, "MANY", 2)
+    params, other, order = NET.parameters(seed=1), NET.parameters(seed=1), np.arange(N)[::-1]
+    step = Step(params, *digits(), batch=2)
+    loss = step.train(params, order, 0.5)  # two graphs of two steps, one step, and one image
+    exact, grads, expected = NET.parameters(seed=1, dtype=np.float64), NET.zeros(np.float64), 0.0
+    images, labels = digits()
+    for chosen in np.split(order, range(2, N, 2)):
+        x = images[chosen].astype(np.float64)
+        expected += loss_and_gradients(KERNELS["reference"], exact, x, labels[chosen], grads)
+        exact.flat -= 0.5 / len(chosen) * grads.flat
+    np.testing.assert_allclose(params.flat, exact.flat, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(step.gradients().flat, grads.flat, rtol=0, atol=1e-5)
+    assert loss == pytest.approx(expected, rel=1e-6)
+    before = other.flat.copy()
+    assert step.train(other, order, 0.0) > 0 and np.array_equal(other.flat, before)
+
+
+def test_the_same_steps_have_the_same_bits():
+    flats = []
+    for _ in range(2):
+        step = Step(NET.parameters(seed=1), *digits(), batch=5, rate=0.5)
+        step.graph(3)()
+        flats.append(step.parameters().flat)
+    assert np.array_equal(*flats)
+
+
+def test_a_saturated_loss_is_the_references_and_that_of_nan_is_nan():
     (images, labels), params = digits(), NET.parameters(seed=1)
-    params.flat *= 3000
     exact = NET.parameters(seed=1, dtype=np.float64)
-    exact.flat *= 3000
-    whole = loss_and_gradients(
-        KERNELS["reference"], exact, images.astype(np.float64), labels, NET.zeros(np.float64)
-    )
+    for each in (params, exact):
+        each.flat *= 3000
+    x, grads = images.astype(np.float64), NET.zeros(np.float64)
+    whole = loss_and_gradients(KERNELS["reference"], exact, x, labels, grads)
     assert whole > 100  # so there is much that is saturated and wrong
-    step = Step(params, images, labels, batch=N, rate=0.5, fused=fused)
-    step.start(range(N))
+    step = Step(params, images, labels, batch=N)
     step()
     assert step.loss() * N == pytest.approx(whole, rel=1e-4)
     images[1, 0, 5, 6] = np.nan
-    step = Step(NET.parameters(seed=1), images, labels, batch=N, rate=0.5, fused=fused)
-    step.start(range(N))
+    step = Step(NET.parameters(seed=1), images, labels, batch=N)
     step()
-    assert np.isnan(step.loss())
+    assert np.isnan(step.loss()) and np.isnan(step.parameters().dense_w).all()
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_a_step_has_no_faults_and_its_stages_no_conflicts(fused):
-    """A launch may not touch what another launch of its stage writes."""
-    calls, prepare = {}, cuda.Kernels.prepare
-
-    def noted(self, name, grid, block, *arguments, shared=0):
-        call = prepare(self, name, grid, block, *arguments, shared=shared)
-        calls[call] = [
-            (value, parameter.const)
-            for value, parameter in zip(arguments, self.parameters[name], strict=True)
-            if parameter.array
-        ]
-        return call
-
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_step_has_no_faults(name):
+    net = NETWORKS[name]
     with pytest.MonkeyPatch.context() as patch, cuda.traced() as traces:
-        patch.setattr(cuda.Kernels, "prepare", noted)
-        step = Step(NET.parameters(seed=1), *digits(), batch=2, fused=fused)
-        step()
-    assert len(traces) == step.n_launches
+        patch.setattr(module, "BLOCKS", 2)
+        Step(net.parameters(seed=1), *data(net), batch=3)()
+    assert [trace.kernel for trace in traces] == ["image_gradients", "add_and_update"]
     assert [fault for trace in traces for fault in trace.faults()] == []
-    for stage in step.stages:
-        for call in stage:
-            for written in (value for value, const in calls[call] if not const):
-                others = [value for c in stage if c is not call for value, _ in calls[c]]
-                assert not any(np.shares_memory(written, other) for other in others)
+    declared = [a for a in traces[0].arrays if a.shared]
+    assert sum(a.size * a.item for a in declared) == shared_bytes(net)
 
 
-def test_after_the_last_image_comes_the_first():
-    step = Step(NET.parameters(seed=1), *digits(), batch=4, rate=0.5)
-    order = np.arange(N)[::-1]  # not 0 first, which may also lie beyond the end of an array
-    step.start(order)
-    for _ in range(4):
-        step()
-    flat, _ = trained(np.resize(order, 16), 4, 0.5, 4)
-    assert np.allclose(step.parameters().flat, flat, rtol=0, atol=2e-6)
+# --- counts, at 256 images -----------------------------------------------------------------------
 
 
-def test_the_parameters_given_are_not_changed():
-    params = NET.parameters(seed=1)
-    before = params.flat.copy()
-    step = Step(params, *digits(), batch=2)
-    step()
-    assert np.array_equal(params.flat, before)
-    assert not np.array_equal(step.parameters().flat, before)
+@pytest.fixture(scope="module")
+def traces():
+    net = Network()
+    with cuda.traced() as found:
+        Step(net.parameters(seed=1), *data(net, 256), batch=256)()
+    assert found[0].sampled[1] == 128 and found[1].sampled is None  # each block takes two images
+    return found
 
 
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="batch: expected 1 to 11 images, got 12"):
-        Step(NET.parameters(seed=1), *digits(), batch=12)
-    step = Step(NET.parameters(seed=1), *digits(), batch=2)
-    with pytest.raises(
-        ValueError, match=r"order: expected a permutation of 11 numbers, got \[0 0 0 \.\.\. 0 0 0\]"
-    ):
-        step.start([0] * N)
+def test_a_step_moves_at_most_six_megabytes(traces):
+    assert sum(trace.moved() for trace in traces) <= 6e6
+    assert traces[0].moved() >= 256 * 784 * 4  # the images
+
+
+def test_neighbours_read_and_write_neighbours(traces):
+    for trace in traces:
+        for name in (array.name for array in trace.arrays if not array.shared):
+            assert trace.sectors(name).mean() <= 1.3 * trace.ideal(name).mean(), name
+
+
+def test_no_bank_serves_more_than_two(traces):
+    shared = [(t, a.name) for t in traces for a in t.arrays if a.shared]
+    assert {name for _, name in shared} >= {"image", "weights", "pooled", "room", "sums"}
+    for trace, name in shared:
+        assert trace.conflicts(name).max() <= 2, name
+
+
+def test_a_load_of_the_convolution_serves_four_multiply_adds(traces):
+    """A thread's patch of 8 × 8 and its 25 weights: 89 loads for 400 multiply-adds."""
+    loads = traces[0].loads(lines_of("step", "convolve"))
+    assert loads == 256 * 216 * 89
+    assert Network().multiply_adds["conv_forward"] * 256 / loads >= 4
+
+
+# --- sizes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "network, words",
+    [
+        (LENET5, "expected Conv, Sigmoid, Pool, Sigmoid, Dense, Sigmoid, got Conv, ReLU, MaxPool"),
+        (report_network(filters=1, kernel=21), "expected 32 to 1024 windows of all maps, got 4"),
+        (report_network(pool=1), "expected 32 to 1024 windows of all maps, got 3456"),
+        (report_network(classes=40), "expected at most 49152 bytes of shared memory, got 62"),
+        (
+            report_network(filters=4, pool=8),
+            "at most 255 registers for each of 36 threads, got 339",
+        ),
+        (report_network(filters=14), "at most 49152 bytes of shared memory, got"),
+        (WIDE, "at most 128 registers for each of 512 threads, got 157"),
+    ],
+)
+def test_a_network_that_a_block_cannot_take_is_refused(network, words):
+    assert words in misfit(network)
+    images = np.zeros((1, *network.image_shape), np.float32)
+    with pytest.raises(ValueError, match=f"network: .*{words}"):
+        Step(network.parameters(), images, [0], batch=1)
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_is_taken_fits_into_registers_and_shared_memory(name, architecture):
+    """A T4 has 64 KB of shared memory; a spill is an array that left the registers."""
+    core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
+    net, said = NETWORKS[name], io.StringIO()
+    assert misfit(net) is None
+    source = f"#define SIZES {sizes(net)}\n{(cuda.SOURCES / 'step.cu').read_text()}"
+    options = core.ProgramOptions(arch=architecture, std="c++17", ptxas_options=["-v"])
+    core.Program(source, "c++", options).compile("cubin", logs=said)
+    text = said.getvalue()
+    assert text.count(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == 2, text
+    assert f"{shared_bytes(net)} bytes smem" in text and shared_bytes(net) <= 48 * 1024

@@ -52,6 +52,8 @@ def test_sectors_of_a_warp(index, sectors):
         "moved": 32 * sectors,
     }  # fmt: skip
     assert found.moved() == 32 * (sectors + 4)
+    distinct = {"0": 1, "i / 8": 1}.get(index, 4)  # sectors for the bytes that are needed
+    assert found.ideal("a").tolist() == [distinct]
     assert found.intensity(64) == 64 / found.moved()
 
 
@@ -82,6 +84,34 @@ def test_requests_of_several_warps_blocks_and_turns():
         found.sectors("b")
 
 
+LOOPS = {  # one warp: how many requests for `a`, by hand
+    "for (int k = i % 4; k < 4; k++) s += a[k];": 4,
+    "for (int k = 0; k < 4; k++) if (k >= i % 4) s += a[k];": 4,
+    "for (int f = 0; f < 3; f++) for (int k = 0; k <= i % 4; k++) s += a[4 * f + k];": 3 * 4,
+    "for (int f = 0; f < 3; f++) { if (f == i % 3) continue; s += a[f]; }": 3,
+    "for (int f = 0; f < 3; f++) { for (int k = 0; k < i % 4; k++) s += 1; s += a[f]; }": 3,
+    "if (i < 9) for (;;) { s += a[i]; if (s >= 0) break; } else s += a[0];": 2,
+    "int k = i % 4; do s += a[k]; while (++k < 4); s += a[9];": 4 + 1,
+    "int k = i % 4; do { s += a[k]; } while (++k < 4);": 4,
+    "int k = 0; while (k < 5) { k++; if (k == i % 5) continue; s += a[k]; }": 5,
+    "for (int k = 0; k < 9; k++) { if (k > i % 4) break; s += a[k]; } s += a[20];": 4 + 1,
+    "for (int f = 0; f < 3; f++) if (f != i % 3) s += look(a, f) + look(a, f + 1);": 3 * 2,
+    "for (int f = 0; f < 2; f++) for (int k = 0; k < 3; k++) if (k != i % 3) s += look(a, k);": 6,
+}
+
+
+@pytest.mark.parametrize("body, requests", LOOPS.items())
+def test_threads_of_a_warp_are_together_in_each_iteration(body, requests):
+    """Threads that skip an iteration, or leave a loop early, wait for the others."""
+    source = (
+        "__device__ __noinline__ float look(const float* a, int i) { return a[i]; }\n"
+        + kernel(f"int i = threadIdx.x; float s = 0; {body} out[i] = s;")
+    )
+    found = trace(source, floats(32), floats(32), 32)
+    assert len(found.requests("a")) == requests
+    assert [len(rows) for rows in found.requests("out")] == [32]
+
+
 def test_the_convolutions_traffic():
     """One image of 1 x 12 x 12, two filters of 3 x 3: 10 x 10 results each."""
     arrays = [floats(n) for n in (144, 18, 2, 200)]
@@ -92,6 +122,13 @@ def test_the_convolutions_traffic():
     assert traffic["z"]["writes"] == 200 and traffic["z"]["reads"] == 0
     assert (found.bytes == 4).all() and found.block_size == (256, 1, 1)
     assert all("[" in source.splitlines()[line - 1] for line in set(found.line))
+
+
+def test_loads_are_counted_by_line():
+    body = "float x = a[threadIdx.x];\nx += a[0];\nout[threadIdx.x] = x + out[threadIdx.x];"
+    found = trace(kernel(body), floats(32), floats(32), 0)
+    assert [found.loads(range(n, n + 1)) for n in range(1, 8)] == [0, 0, 32, 32, 32, 0, 0]
+    assert found.loads(range(1, 5)) == 64 and found.scale == 1
 
 
 def test_lines_are_those_of_the_source():

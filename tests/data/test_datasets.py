@@ -1,3 +1,4 @@
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
-from cnnlab.data import DataError, datasets, download, load, mnist_files, report
+from cnnlab.data import DataError, datasets, download, load, mnist_files
 from cnnlab.runtime import cache
 
 
@@ -153,41 +154,41 @@ def test_auto_is_mnist_where_it_is_to_be_had(mnist, capsys):
     assert capsys.readouterr().out == "auto chose mnist: the cache\n"
 
 
-def test_auto_falls_back_to_digits_says_why_and_asks_the_mirrors_once(fetched, capsys):
+def test_auto_falls_back_to_digits_says_so_in_short_and_asks_the_mirrors_once(fetched, capsys):
     for _ in range(2):
         dataset = load("auto", n_train=3, n_test=2)
         assert_well_formed(dataset, 3, 2)
         assert dataset.name == "digits"
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == 1
-        assert lines[0].startswith("auto chose digits: mnist is not available: ")
-        assert lines[0].count("refused") == 2
+        said = capsys.readouterr().out
+        assert said == "MNIST not reachable; using scikit-learn's digits\n"
         assert len(fetched) == 2
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match=r"mnist is not available: .*refused.*refused"):
         load("mnist")
     assert len(fetched) == 4
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (None, "MNIST not reachable, nor in CNNLAB_DATA; using scikit-learn's digits"),
+        (b"\0", r"MNIST not usable \(.*train-images-idx3-ubyte.*\); using scikit-learn's digits"),
+    ],
+)
+def test_auto_says_what_a_user_can_mend(content, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CNNLAB_DATA", str(tmp_path))
+    if content:
+        (tmp_path / "train-images-idx3-ubyte").write_bytes(content)
+    assert load("auto", n_train=3, n_test=2).name == "digits"
+    assert re.fullmatch(said + "\n", capsys.readouterr().out)
 
 
 def test_auto_asks_no_mirror_offline(fetched, monkeypatch, capsys):
     monkeypatch.setenv("CNNLAB_OFFLINE", "1")
     assert load(n_train=1, n_test=1).name == "digits"
-    assert "CNNLAB_OFFLINE is set" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("MNIST not reachable; ")
+    with pytest.raises(DataError, match="CNNLAB_OFFLINE is set"):
+        load("mnist")
     assert fetched == []
-
-
-def test_the_reports_figures_are_quoted_with_their_source():
-    figures = report()
-    assert "Parallelizing Convolutional Neural Networks" in figures["source"]
-    assert figures["images_per_epoch"] == 60_000
-    layers = {"convolution": 97.7, "pooling": 5.127, "fully connected": 2.129}
-    assert figures["sequential"]["layer_seconds"] == layers
-    assert figures["sequential"]["epoch_seconds"] == 102.3
-    openmp, mpi = figures["openmp"], figures["mpi"]
-    assert dict(zip(openmp["threads"], openmp["speedup"], strict=True)) == {
-        2: 2.72, 4: 2.62, 6: 2.16, 8: None
-    }  # fmt: skip
-    assert dict(zip(mpi["ranks"], mpi["speedup"], strict=True)) == {2: 1.53, 4: 1.02}
-    assert figures["cuda"] == {"network_speedup": 34, "layer_speedups": [1083, 987, 5507]}
 
 
 def test_every_small_file_of_the_package_is_installed_with_it():

@@ -94,7 +94,7 @@ def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
 
 
 def test_a_strategy_without_compiled_steps_is_led_by_python():
-    for kernels in ("reference", "loops"):
+    for kernels in ("reference", "loops", "device"):  # the device's take no part of a batch
         assert of_two().loop(replica(kernels)) is None
     assert Overlapping(MPI.COMM_SELF).loop(replica("vector")) is None
 

@@ -17,14 +17,17 @@ from cnnlab.check import inputs
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.compiled import vector_registers
 from cnnlab.kernels.contract import STRIDES
-from cnnlab.kernels.vector import lanes, sixteen, steps
+from cnnlab.kernels.vector import lanes, side_by_side, steps
 from cnnlab.network import report_network
 from cnnlab.runtime import thread_pool
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
-# Not for pasting: steps made of other kernels, what compiled kernels call, and rungs, see
-# variants/test_one_core.
-NOT_ALONE = r"compiled\..+|vector\.(steps|sixteen)|threads\.steps|variants\.one_core"
+# Not for pasting: steps made of other kernels, what compiled kernels call, probes, which are of no
+# operation, and rungs, see variants/test_one_core.
+NOT_ALONE = (
+    r"compiled\..+|vector\.(steps|side_by_side)|threads\.steps"
+    r"|variants\.(one_core|pieces|atomic|probes)"
+)
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 
 
@@ -72,7 +75,12 @@ def calls():
         "triangle_blocks": (random(5, 7), np.zeros(5, np.float32)),
         "triangle_cyclic": (random(5, 7), np.zeros(5, np.float32), 2),
         "triangle_task": (random(5, 7), np.zeros(5, np.float32), 3),
+        "hogwild": (places[0, 0], random(2, 3), random(2), random(9), np.zeros(9), 0.1, 1),
         "count_apart": (np.array([[0] * 8, [1] * 8]), np.zeros(2, np.int64), 10),
+        "unfold": (random(2, 3, 5, 6), random(3, 3, 3, 2, 3, 4)),
+        "fold": (random(3, 3, 3, 2, 3, 4), random(2, 3, 5, 6)),
+        "cut": (random(2, 3, 7, 9), 4, 2, 3, 4),
+        "join": (random(2, 2, 3, 2, 4, 5), random(3), random(2, 3, 7, 9)),
         "sum_recognised": (np.arange(9.0),),
         "sum_not_recognised": (np.arange(9.0), np.arange(9) % 4, np.zeros(4)),
     }
@@ -91,10 +99,13 @@ def calls():
     params = net.parameters()
     params.flat += 0.1
     with pytest.MonkeyPatch.context() as patch:
-        for module in (steps, sixteen, lanes):  # steps run in Python and show their calls
+        for module in (steps, side_by_side, lanes):  # steps run in Python and show their calls
             for name, function in list(vars(module).items()):
                 if isinstance(function, CPUDispatcher) and name not in ON_BLOCKS:
-                    composed = function.py_func.__module__ in (steps.__name__, sixteen.__name__)
+                    composed = function.py_func.__module__ in (
+                        steps.__name__,
+                        side_by_side.__name__,
+                    )
                     plain = function.py_func if composed else recording(name, function)
                     patch.setattr(module, name, plain)
         for n in (3, 19):

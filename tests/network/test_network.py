@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cnnlab.network import (
+    EIGHT,
     LENET5,
     REPORT_FORM,
     AveragePool,
@@ -43,6 +44,14 @@ def test_lenet5_has_two_convolutions_the_second_over_six_channels():
     assert shapes == [*maps, (120,), (84,), (10,)]
     assert LENET5.parameter_shapes["conv2_w"] == (16, 6, 5, 5)
     assert LENET5.parameters().flat.size == 156 + 2416 + 30_840 + 10_164 + 850
+
+
+def test_the_network_of_eight_layers_that_learn_makes_four_stages_alike():
+    learned = [p for p in EIGHT.places if p.layer.multiply_adds(p.input_shape)]
+    work = [place.layer.multiply_adds(place.input_shape) for place in learned]
+    assert len(EIGHT.parameter_shapes) == 2 * 8 == 2 * len(learned)
+    stages = work[0], work[1], work[2], sum(work[3:])
+    assert max(stages) < 1.25 * min(stages)
 
 
 def test_layers_are_numbered_where_several_have_one_operation():

@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
-from cnnlab.ranks.trace import Traced
+from cnnlab.ranks.record import Event, Message
+from cnnlab.ranks.trace import Traced, record, waits
 
 
 class Peer:
@@ -38,3 +40,21 @@ def test_messages_are_logged_with_their_peer_and_size_and_passed_on():
     times = [time for message in traced.log for time in (message.begin, message.end)]
     assert times[:6] == sorted(times[:6])
     assert traced.log[2].begin == traced.log[3].begin  # a send and a receive at once
+
+
+def test_who_receives_before_the_message_is_sent_waits():
+    first = [Event(0, "send", 3.0, 3.1, 1, 8), Event(0, "receive", 3.1, 4.0, 1, 8)]
+    second = [Event(1, "receive", 1.0, 3.2, 0, 8), Event(1, "send", 3.6, 3.7, 0, 8)]
+    found = [(w.rank, w.peer, round(w.seconds, 6)) for w in waits([first, second])]
+    assert found == [(1, 0, 2.0), (0, 1, 0.5)]
+
+
+def test_a_record_of_logs_pairs_messages_and_calls_the_rest_computing():
+    first = [Event(0, "send", 13.0, 13.5, 1, 8), Event(0, "receive", 15.0, 17.0, 1, 4)]
+    second = [Event(1, "receive", 11.0, 14.0, 0, 8), Event(1, "send", 11.5, 12.0, 0, 4)]
+    found = record([first, second], "links of 1 s and 1 B/s")
+    assert (found.size, found.virtual, found.network) == (2, False, "links of 1 s and 1 B/s")
+    assert sorted(found.messages) == [Message(0, 1, 8, 2.0, 3.0), Message(1, 0, 4, 0.5, 6.0)]
+    assert found.seconds("compute") == pytest.approx([1.5, 0])
+    assert found.seconds("receive") == pytest.approx([2, 3])
+    assert record([[], []]).span() == (0, 0)

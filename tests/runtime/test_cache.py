@@ -68,6 +68,17 @@ def test_a_kernel_is_compiled_once_and_again_when_a_source_has_changed(checkout)
     assert run(checkout)[0] == ["60.0", "1", "0"]
 
 
+def test_versions_of_numba_do_not_share_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "folder", lambda name: tmp_path)
+    of_another_source = tmp_path / "0123456789abcdef-numba-0.61.0"
+    of_another_source.mkdir()
+    folders = []
+    for version in ("0.61.0", "0.62.1"):
+        monkeypatch.setattr(numba, "__version__", version)
+        folders.append(cache.kernel_folder())
+    assert folders[0] != folders[1] and sorted(tmp_path.iterdir()) == sorted(folders)
+
+
 def test_whatever_is_kept_comes_from_a_file_that_the_digest_covers():
     """Also what a kept kernel calls, wherever it lies."""
     files, found = set(cache.source_files()), set()

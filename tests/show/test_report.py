@@ -20,8 +20,11 @@ def test_the_plot_of_a_report_is_saved_and_closed(tmp_path, monkeypatch, rows, b
         return speedups(timings, **how)
 
     monkeypatch.setattr(plots, "speedups", noted)
-    report.draw({"results": rows, "ratio_to": "vector"}, tmp_path / "speedup.png")
+    machine = {"simd": "AVX2, 8 float32 lanes"}
+    report.draw(
+        {"results": rows, "ratio_to": "vector", "machine": machine}, tmp_path / "speedup.png"
+    )
     assert (tmp_path / "speedup.png").stat().st_size > 5_000
     assert drawn["base"] == base and drawn["names"] == [row["kernels"] for row in rows]
-    assert drawn["title"] == "An epoch of 60,000 images, batches of 64"
+    assert drawn["title"] == "An epoch of 60,000 images, batches of 64, with AVX2"
     assert plt.get_fignums() == []

@@ -4,6 +4,7 @@ import pytest
 
 from cnnlab.bench import machine
 from cnnlab.kernels import KERNELS
+from cnnlab.kernels.variants.four_ways import WAYS
 from cnnlab.show import style
 
 matplotlib.use("Agg")
@@ -31,6 +32,11 @@ def test_other_names_get_other_colours_in_order():
     assert len(set(style.colors(names))) == len(names)
 
 
+def test_a_way_to_convolve_has_one_colour_in_every_plot():
+    assert {*style.WAY_COLORS} == WAYS.keys() - {"vector"}
+    assert style.colors(["a", "FFT"])[1] == style.colors(["FFT", "b"])[0] not in style.OTHERS
+
+
 def test_the_style_is_a_context():
     with style.style():
         assert plt.rcParams["axes.grid"]
@@ -53,6 +59,7 @@ def test_labels_keep_their_order_and_their_distance():
     ax.set_ylim(0, 1)
     style.label_ends(ax, [(1, 0.5, "low", "red"), (1, 0.501, "high", "blue")])
     low, high = (text.xyann[1] for text in ax.texts)
+    assert all(text.arrowprops["relpos"][0] == 0 for text in ax.texts)  # from where text begins
     assert [text.get_text() for text in ax.texts] == ["low", "high"]
     assert high - low == pytest.approx(0.23 / ax.figure.get_figheight(), rel=0.01)
 

@@ -29,7 +29,7 @@ def test_all_is_compiled_before_the_clock_starts(monkeypatch):
         return float(len(log))
 
     monkeypatch.setattr(training.Replica, "gradients", gradients)
-    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr(method, "time", SimpleNamespace(perf_counter=clock))
     for batch, sizes in ((64, [64] * 5 + [10]), (330, [330]), (33, [33] * 10)):
         log.clear()
         run = training.train(READ_ONLY, "loops", batch=batch)
@@ -49,6 +49,26 @@ def test_training_lowers_the_loss_and_tells_its_history():
         assert row["images_per_second"] == pytest.approx(330 / row["seconds"])
     right = training.accuracy("vector", run.params, DIGITS.test_images, DIGITS.test_labels)
     assert right == run.history[-1]["test_accuracy"]
+
+
+@pytest.mark.parametrize("batch", [8, 64, 330])
+@pytest.mark.parametrize("rate", [0.05, 0.4, 1.6, 3.2])
+def test_large_rates_are_bearable_up_to_twice_those_of_the_lessons(batch, rate):
+    assert len(training.train(DIGITS, epochs=2, batch=batch, rate=rate).history) == 2
+
+
+@pytest.mark.parametrize("loss, largest", [(17, 1), (np.nan, 1), (3, 2**25), (3, -np.inf)])
+def test_an_epoch_that_led_nowhere_is_told_by_its_loss_or_its_parameters(loss, largest):
+    params = Network().zeros()
+    loop.check_course(1, 16.0, params)
+    params.flat[-1] = largest
+    with pytest.raises(training.Diverged, match="diverged at epoch 7: expected"):
+        loop.check_course(7, loss, params)
+
+
+def test_a_network_of_many_classes_may_know_nothing_at_first():
+    params = report_network(classes=100).zeros()
+    loop.check_course(1, 100 * np.log(2), params)
 
 
 def test_every_strategy_learns_the_same_and_the_same_again():

@@ -37,6 +37,21 @@ def test_a_step_on_no_image_is_none():
     assert (one.params.flat == before).all()
 
 
+def test_steps_on_the_device_are_those_of_one_core():
+    """Its loop keeps the images there, takes any parameters, and has no worker beside it."""
+    order = np.random.default_rng(0).permutation(330)[:83]  # the last batch is a part of one
+    one, other = replica("device", 40), replica("vector", 40)
+    loops = one.loop(alone=True), other.loop()
+    for part in (order, order[::-1].copy()):
+        loss, expected = (loop(part) for loop in loops)
+        np.testing.assert_allclose(one.params.flat, other.params.flat, atol=1e-6)
+        assert loss == pytest.approx(expected, rel=1e-5)
+        np.testing.assert_allclose(one.grads.flat, other.grads.flat, atol=1e-6)
+    again, other = replica("device", 40), replica("vector", 40)
+    assert again.loop(alone=True)(order) == pytest.approx(other.loop()(order), rel=1e-5)
+    assert one.loop() is None and one.loop(ALONE) is None
+
+
 @pytest.mark.parametrize("name", ["vector", "threads"])
 @pytest.mark.parametrize("batch", [1, 5, 16, 40, 64])
 def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
@@ -64,6 +79,10 @@ def test_threads_that_are_started_for_each_step_take_the_same_steps():
 def test_only_networks_of_a_fused_form_have_compiled_loops():
     assert replica("vector").loop() and replica("vector", network=report_network(filters=2)).loop()
     assert replica("vector", network=LENET5).loop() is None
+    assert replica("device", network=report_network(filters=2)).loop(alone=True)
+    assert (
+        replica("device", network=report_network(filters=40)).loop(alone=True) is None
+    )  # fills a block
     assert replica("loops").loop() is None
 
 
@@ -88,7 +107,7 @@ def test_a_batch_that_is_no_number_of_images_is_refused(batch):
         replica("loops", batch)
     net, order = Network(), np.arange(4)
     held = net.parameters(), net.zeros(), DIGITS.train_images, DIGITS.train_labels
-    for name in ("vector", "threads"):
+    for name in ("vector", "threads", "device"):
         with pytest.raises(ValueError, match=message):
             KERNELS[name].fused("sgd_steps", net)(*held, order, batch, 0.1)
 

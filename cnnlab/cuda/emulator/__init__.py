@@ -41,6 +41,7 @@ class Emulated(Launcher):
 
         def call(keep=(arguments, values)) -> None:  # which must outlive the pointers
             with LOCK:
+                Launcher.n_emulated += 1
                 fault, text = run(pointers, numbers, n_shared), printed()
             if text:
                 sys.stdout.write(text.decode(errors="replace"))

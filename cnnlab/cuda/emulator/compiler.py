@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -29,13 +30,13 @@ UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
 
 @functools.cache
 def compiler() -> list[str]:
-    """The command of a C++ compiler: the system's, or the one in the package ziglang.
+    """The command of a C++ compiler: CXX, as conda sets it, the system's, or that of ziglang.
 
     Raises RuntimeError without one.
     """
-    for name in ("g++", "clang++", "c++"):
-        if shutil.which(name):
-            return [name]
+    for command in (shlex.split(os.environ.get("CXX", "")), ["g++"], ["clang++"], ["c++"]):
+        if command and shutil.which(command[0]):
+            return command
     try:
         import ziglang
     except ImportError:
@@ -126,7 +127,8 @@ def warnings(library: Path, kind: str) -> list[tuple[int, str]]:
 @functools.lru_cache(maxsize=256)
 def source_lines(library: Path, base: int, where: tuple[int, ...]) -> list[int]:
     """The line of the CUDA source for each place in the machine code; 0 where it is unknown."""
-    tool = next(filter(shutil.which, ("addr2line", "llvm-symbolizer", "llvm-addr2line")), None)
+    tools = os.environ.get("ADDR2LINE", ""), "addr2line", "llvm-symbolizer", "llvm-addr2line"
+    tool = next(filter(shutil.which, tools), None)
     if not where or tool is None:
         return [0] * len(where)
     # A return address points to the next instruction, so look one byte before it.

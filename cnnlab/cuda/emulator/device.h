@@ -50,6 +50,7 @@ struct Fibre {
     uint32_t mask, from;   // in a warp: the lanes that take part, and the one to read
     uint64_t value;        // what it gives, and what it finds
     uint32_t barriers, warp_steps;  // how many this thread has passed
+    uint64_t step;  // a number for the iteration of each loop that it is in
     bool left;             // it has reached a `return;`
     dim3 index;
 };
@@ -111,6 +112,21 @@ QUIET inline uint64_t barrier(bool value, unsigned place, int line) {
 QUIET inline void left() { fibres[running].left = true; }
 
 #ifdef CNNLAB_TRACE
+// A loop, which a trace's source has around each of its own: it numbers the iterations. A thread that
+// leaves is where it was before, however many it has made.
+class Loop {
+    uint64_t around, number, count = 0;
+    bool before = true;
+public:
+    QUIET Loop(uint64_t number) : around(fibres[running].step), number(number) {}
+    QUIET ~Loop() { fibres[running].step = around; }
+    QUIET bool once() { return before ? !(before = false) : false; }
+    QUIET bool next() {
+        uint64_t key = ((around ^ number) * 0x9e3779b97f4a7c15 ^ ++count) * 0xbf58476d1ce4e5b9;
+        fibres[running].step = key ^ key >> 29;
+        return true;
+    }
+};
 enum { WRITE = 1, ATOMIC = 2 };
 static bool watched;  // whether this block is traced
 static void choose(size_t block, size_t total);

@@ -10,7 +10,7 @@ WRITE, ATOMIC = 1, 2
 FAR = 16 * 1024  # elements: an index so far outside is not near its array
 COLUMNS = (
     "block", "thread", "array", "index", "bytes", "flags", "line", "place", "barriers",
-    "warp_steps",
+    "warp_steps", "step",
 )  # fmt: skip
 
 
@@ -32,6 +32,18 @@ def times(n: int) -> str:
     return "1 access" if n == 1 else f"{n} accesses"
 
 
+def unwritten(keys: np.ndarray, flags: np.ndarray) -> np.ndarray:
+    """Which accesses, in their order, read an element before the first write to it.
+
+    `keys` are equal for one element. An atomic access reads before it writes.
+    """
+    _, element = np.unique(keys, return_inverse=True)
+    order, write = np.arange(len(keys)), flags & WRITE > 0
+    first = np.full(element.max(initial=-1) + 1, len(keys))
+    np.minimum.at(first, element[write], order[write])
+    return (flags != WRITE) & (order <= first[element])
+
+
 @dataclass(frozen=True)
 class Array:
     """An array argument of a kernel, or one of its shared arrays."""
@@ -42,6 +54,7 @@ class Array:
     shared: bool = False
     empty: np.ndarray | None = None  # which elements held NaN before the launch
     const: bool = False  # the kernel says that it does not write it
+    start: int = 0  # an argument's address, where the launch was asked for
 
 
 @dataclass(frozen=True)
@@ -61,9 +74,10 @@ class Accesses:
     """The accesses of one launch, one row each, in the emulator's order.
 
     `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
-    outside it; `line` is the line of the source, and `place` the instruction; `flags` has 1 for a
-    write and 2 for an atomic; `barriers` and `warp_steps` count the barriers of the block, and of
-    the warp, that the thread had passed.
+    outside it; `line` is the line of the source, and `place` the instruction; `step` is a number
+    for each iteration of the loops around it; `flags` has 1 for a write and 2 for an atomic;
+    `barriers` and `warp_steps` count the barriers of the block, and of the warp, that the thread
+    had passed.
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
@@ -83,6 +97,7 @@ class Accesses:
     place: np.ndarray
     barriers: np.ndarray
     warp_steps: np.ndarray
+    step: np.ndarray
     beyond: list[dict] = field(default_factory=list)
     compiler: list[Fault] = field(default_factory=list)
     sampled: tuple[int, int] | None = None
@@ -118,6 +133,11 @@ class Accesses:
         name = thread if self.block_size[1:] == (1, 1) else f"({', '.join(map(str, place))})"
         return f"thread {name} of block {block}"
 
+    def _times(self, n: int) -> str:
+        """A count of accesses among those that were traced, in words."""
+        which = " in the {:,} of {:,} blocks that were traced".format(*self.sampled or (0, 0))
+        return times(n) + which * bool(self.sampled)
+
     def _element(self, row: int) -> str:
         return f"{self.arrays[self.array[row]].name}[{self.index[row]}]"
 
@@ -149,7 +169,7 @@ class Accesses:
                 where = f"{self._element(row)}, {far} element"
                 if not -FAR < index < last + FAR:
                     where += ", where there is no array"
-            text = f"{self.who(row)} {verb} {where} ({times(n)})"
+            text = f"{self.who(row)} {verb} {where} ({self._times(n)})"
             yield Fault("out of bounds", int(self.line[row]), text)
 
     def _beyond(self) -> Iterator[Fault]:
@@ -168,7 +188,9 @@ class Accesses:
         """Writes to an array that the kernel's parameter says is const."""
         const = np.array([array.const for array in self.arrays] + [False])[self.array]
         for row, n in self._each(np.flatnonzero(const & (self.flags & WRITE > 0))):
-            text = f"{self.who(row)} writes {self._element(row)}, a const argument ({times(n)})"
+            text = (
+                f"{self.who(row)} writes {self._element(row)}, a const argument ({self._times(n)})"
+            )
             yield Fault("write to const", int(self.line[row]), text)
 
     def _unwritten(self) -> Iterator[Fault]:
@@ -184,11 +206,9 @@ class Accesses:
         rows = np.flatnonzero(candidate)
         block = np.where(shared[rows], self.block[rows].astype(np.int64), -1)
         keys = joined(block, self.array[rows], self.index[rows])
-        _, first = np.unique(keys, return_index=True)
-        reads = rows[first][(self.flags[rows[first]] != WRITE)]
-        for row, n in self._each(np.sort(reads)):
+        for row, n in self._each(rows[unwritten(keys, self.flags[rows])]):
             what = f"{self._element(row)}, which no thread has written"
-            text = f"{self.who(row)} reads {what} ({times(n)})"
+            text = f"{self.who(row)} reads {what} ({self._times(n)})"
             yield Fault("uninitialised read", int(self.line[row]), text)
 
     def _races(self) -> Iterator[Fault]:

@@ -61,7 +61,7 @@ static bool run_block() {
         Fibre& f = fibres[i];
         f.stack = nullptr;
         f.state = READY;
-        f.barriers = f.warp_steps = 0;
+        f.barriers = f.warp_steps = f.step = 0;
         f.left = false;
         f.index = at;
         if (++at.x == blockDim.x) at.x = 0, at.y++;

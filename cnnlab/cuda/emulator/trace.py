@@ -15,8 +15,9 @@ class Trace(Accesses):
     def requests(self, name: str, write: bool | None = None) -> list[np.ndarray]:
         """The rows of each request: one instruction's access by the threads of a warp together.
 
-        The nth pass of a thread belongs to the nth request of its warp there. `write` selects
-        writes (True) or reads (False). Raises ValueError for an unknown array.
+        Together are those of one instruction in the same iteration of every loop around it, as on
+        a GPU whose warps come together again after each branch and loop. `write` selects writes
+        (True) or reads (False). Raises ValueError for an unknown array.
         """
         mine = self.array == self._number(name)
         if write is not None:
@@ -24,12 +25,12 @@ class Trace(Accesses):
         rows = np.flatnonzero(mine)
         if not len(rows):
             return []
-        one = joined(self.place[rows], self.block[rows], self.thread[rows])
+        one = joined(self.place[rows], self.step[rows], self.block[rows], self.thread[rows])
         order = np.argsort(one, kind="stable")
         rows, one, count = rows[order], one[order], np.arange(len(rows))
         passed = count - np.maximum.accumulate(np.where(np.diff(one, prepend=-1) != 0, count, 0))
         warp = self.thread[rows] // WARP
-        keys = joined(self.place[rows], self.block[rows], warp, passed)
+        keys = joined(self.place[rows], self.step[rows], self.block[rows], warp, passed)
         order = np.argsort(keys, kind="stable")  # which keeps the threads in their order
         edges = np.flatnonzero(np.diff(keys[order])) + 1
         return np.split(rows[order], edges)
@@ -49,6 +50,12 @@ class Trace(Accesses):
         """
         requests = self._bytes(name, write)
         return np.array([len(np.unique(places // SECTOR)) for places in requests], int)
+
+    def ideal(self, name: str, write: bool | None = None) -> np.ndarray:
+        """The number of sectors that each request would touch if its bytes lay side by side."""
+        requests = self._bytes(name, write)
+        item = self.arrays[self._number(name)].item
+        return np.array([-(-len(np.unique(places)) * item // SECTOR) for places in requests], int)
 
     def conflicts(self, name: str, write: bool | None = None) -> np.ndarray:
         """The number of turns that each request for a shared array takes: 1 without a conflict.
@@ -94,8 +101,18 @@ class Trace(Accesses):
         Of a sample, an estimate for all blocks.
         """
         moved = sum(int(row.get("moved", 0)) for row in self.traffic().values())
+        return int(moved * self.scale)
+
+    @property
+    def scale(self) -> float:
+        """What a count is multiplied by to be that of all blocks: 1 unless there is a sample."""
         traced, blocks = self.sampled or (1, 1)
-        return moved * blocks // traced
+        return blocks / traced
+
+    def loads(self, lines: range) -> int:
+        """The number of reads on these lines of the source; of a sample, an estimate for all."""
+        reads = (self.flags == 0) & (self.line >= lines.start) & (self.line < lines.stop)
+        return int(reads.sum() * self.scale)
 
     def intensity(self, operations: float) -> float:
         """The arithmetic intensity of `operations`: operations per byte moved."""

@@ -3,24 +3,28 @@
 import contextlib
 import ctypes
 import io
+import re
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from cnnlab.cuda.arguments import ELEMENTS, SHORTER, VECTORS, address, code, overlapping
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, source_lines, warnings
 from cnnlab.cuda.emulator.faults import Array, Fault
+from cnnlab.cuda.emulator.loops import counted
 from cnnlab.cuda.emulator.memory import Arena
 from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE
 
-MOST = 4_000_000  # accesses per launch, of 48 bytes each while it runs
+MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
+KINDS = (*ELEMENTS, *SHORTER, *VECTORS)
 OPTIONS = (
     "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
 )  # fmt: skip
 ACCESS = np.dtype(
-    [("address", "u8"), ("where", "u8")]
+    [("address", "u8"), ("where", "u8"), ("step", "u8")]
     + [(name, "u4") for name in ("block", "thread", "barriers", "warp_steps", "bytes", "flags")]
 )
 ARRAY = np.dtype(
@@ -33,14 +37,17 @@ BEYOND = np.dtype(
 
 
 class Filled(Emulated):
-    """The kernels, with local variables that hold zeros or a pattern until they are set."""
+    """The kernels, with local variables that hold zeros or a pattern until they are set.
+
+    When it optimises, GCC takes such a variable for one that holds what suits it.
+    """
 
     def __init__(self, source: str, fill: str):
         self._fill = fill
         super().__init__(source)
 
     def _build(self, text: str) -> Path:
-        return build(text, ("-O1", f"-ftrivial-auto-var-init={self._fill}"))
+        return build(text, ("-O0", f"-ftrivial-auto-var-init={self._fill}"))
 
 
 class Traced(Emulated):
@@ -62,6 +69,8 @@ class Traced(Emulated):
         return self.traces[-1]
 
     def _build(self, text: str) -> Path:
+        headers, line, source = text.partition('#line 1 "kernel.cu"\n')
+        text = headers + line + counted(source)
         return build(
             f'{text}\n#line 1 "tracer.h"\n{(HERE / "tracer.h").read_text(encoding="utf-8")}',
             OPTIONS,
@@ -72,13 +81,15 @@ class Traced(Emulated):
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
         kinds = self.parameters[name]
+        there, arguments = arguments, on_host(arguments)
         pairs = list(zip(kinds, arguments, strict=True))
         arena = Arena([value for kind, value in pairs if kind.array])
         copies = iter(arena.copies)
         given = [next(copies) if kind.array else value for kind, value in pairs]
         unset = self._unset(arena, name, sizes, given, shared)
         arena.fill()
-        known = arguments_of([kind for kind in kinds if kind.array], arena)
+        starts = [address(value) for kind, value in zip(kinds, there, strict=True) if kind.array]
+        known = arguments_of([kind for kind in kinds if kind.array], arena, starts)
         windows = (ctypes.c_uint64 * (2 * len(arena.windows)))(*chain(*arena.windows))
         self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), MOST)))
         fault = None
@@ -99,17 +110,21 @@ class Traced(Emulated):
         if fault:
             raise fault
         arena.give_back([kind.const for kind in kinds if kind.array])
+        for kind, device, host in zip(kinds, there, arguments, strict=True):
+            if device is not host and not kind.const:
+                device.set(host)
 
     def _unset(self, arena: Arena, name: str, sizes, given: list, shared: int) -> list[Fault]:
         """Local variables that are read before they are set.
 
-        The compiler knows some for certain. Where it only suspects one, the launch runs with two
-        different values in it, and the results tell.
+        The compiler knows some for certain. Where it only suspects one, or one is declared without
+        a value, the launch runs with two different values in it, and the results tell.
         """
         kind = "uninitialised read"
         certain = warnings(self._path, "uninitialized")
         faults = [Fault(kind, line, said) for line, said in certain]
         suspects = warnings(self._path, "maybe-uninitialized|(sometimes|conditional)-uninitialized")
+        suspects = suspects or without_value(self.source)  # GCC takes the one value that is set
         if not suspects:
             return faults
         results = []
@@ -146,7 +161,9 @@ class Traced(Emulated):
         lines = np.array(self._lines(places), int)
         n_blocks, n_watched = int(np.prod(sizes[:3])), int(self._library.trace_watched())
         columns = {
-            n: rows[n].astype(np.int64) for n in ACCESS.names if n not in ("address", "where")
+            n: rows[n].astype(np.int64)
+            for n in ACCESS.names
+            if n not in ("address", "where", "step")
         }
         return Trace(
             name,
@@ -156,6 +173,7 @@ class Traced(Emulated):
             index=index,
             line=lines[place] if len(rows) else np.empty(0, int),
             place=place,
+            step=np.unique(rows["step"], return_inverse=True)[1],
             **columns,
             beyond=self._beyond(),
             compiler=faults,
@@ -182,10 +200,40 @@ class Traced(Emulated):
         return np.frombuffer(memory, kind)
 
 
-def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
+def without_value(source: str) -> list[tuple[int, str]]:
+    """The variables that a source declares without a value: the line of each, and words about it.
+
+    Members of structs are among them.
+    """
+    text = code(source)
+    declared = re.finditer(
+        rf"(?<=[{{;}}])\s*(?:volatile\s+)?(?:{'|'.join(KINDS)})\s+(\w+)\s*(?:\[[^;=]*)?[;,]", text
+    )
+    return [
+        (text.count("\n", 0, found.start(1)) + 1, f"{found[1]!r} is declared without a value")
+        for found in declared
+    ]
+
+
+def on_host(arguments: list) -> list:
+    """The arguments with arrays of a GPU copied here; those that overlap do so here, too."""
+    here = list(arguments)
+    there = [i for i, a in enumerate(arguments) if hasattr(a, "__cuda_array_interface__")]
+    for group in overlapping([arguments[i] for i in there]):
+        arrays = [arguments[there[i]] for i in group]
+        first = min(map(address, arrays))
+        room = np.empty(max(address(a) + a.nbytes for a in arrays) - first, np.uint8)
+        for i, array in zip(group, arrays, strict=True):
+            here[there[i]] = np.ndarray(array.shape, array.dtype, room, address(array) - first)
+            here[there[i]][...] = array.get()
+    return here
+
+
+def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int, Array]]:
     """For each region of the arena: its start, how far around it accesses are its, its array.
 
-    Arguments that overlap are one array, with the names of all of them.
+    `starts` are the addresses of the arguments where the launch was asked for. Arguments that
+    overlap are one array, with the names of all of them.
     """
     found = []
     for start, size, group in arena.regions:
@@ -194,7 +242,9 @@ def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
         const = all(kinds[i].const for i in group)
         floats = not const and all(arena.copies[i].dtype.kind == "f" for i in group)
         empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
-        found.append((group[0], start, Array(name, size // item, item, False, empty, const)))
+        asked = min(starts[i] for i in group)
+        array = Array(name, size // item, item, False, empty, const, asked)
+        found.append((group[0], start, array))
     return [
         (start, arena.apart, array) for _, start, array in sorted(found, key=lambda row: row[0])
     ]

@@ -5,7 +5,7 @@
 namespace emulator {
 
 struct Access {
-    uint64_t address, where;  // `where` is the place in the machine code
+    uint64_t address, where, step;  // the place in the machine code; the iterations of its loops
     uint32_t block, thread, barriers, warp_steps, bytes, flags;
 };
 struct Array {
@@ -58,8 +58,8 @@ QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t fl
             room_for = 2 * room_for + 1024 < most_accesses ? 2 * room_for + 1024 : most_accesses;
             accesses = (Access*)realloc(accesses, room_for * sizeof(Access));
         }
-        accesses[n_accesses++] = {at, (uint64_t)where, block_number(), (uint32_t)running, me.barriers,
-                                  me.warp_steps, bytes, flags};
+        accesses[n_accesses++] = {at, (uint64_t)where, me.step, block_number(), (uint32_t)running,
+                                  me.barriers, me.warp_steps, bytes, flags};
         if (!known(at)) fail("wild");
         if (n_accesses >= most_accesses && n_watched == 1) fail("full");
         if (n_accesses >= most_accesses && n_watched > 1) {  // leave this block out, and all others

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 LINE = 8  # int64 numbers in a cache line: counters that different workers watch lie apart
 ROLL, BARRIER, N_COUNTS = 0, LINE, 3 * LINE  # where in `counts`, and its length
 OFF = 1 << 32  # on the roll: more than any team has members
-PATIENCE = 1000  # looks at a counter before a worker yields its core
+PATIENCE = 100  # looks at a counter before a worker yields its core
 ROLL_CALLS = 1_000_000  # yields, about a second of them, before the roll call fails
 
 let_others_run = types.ExternalFunction(
@@ -55,8 +55,8 @@ def counts() -> np.ndarray:
 def sum_in_memory(grads, team):
     """The sum of the members' gradients; `grads` (M) are in this member's row of `team.parts`.
 
-    Each member adds up all rows in the same order, so all get the same bits. Reading what another
-    core wrote is fast; writing where another core has read would be slow.
+    Each member adds up all rows in the same order, so all get the same bits. Each row has
+    one writer, so lines do not travel to and fro for writing.
     """
     if team is None:
         return grads

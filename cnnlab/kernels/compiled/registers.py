@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-LANES = 16  # float32 numbers in a kernel's vector: as many as the widest register holds
+WIDEST = 16  # float32 numbers in the widest register of any processor
 
 
 class Registers(NamedTuple):
@@ -34,13 +34,13 @@ def found() -> Registers:
         return AVX2 if "fmadd" in code else AVX
     if "xmm" in code:
         return SSE2
-    return NEON if re.search(r"\bv\d+\.4s", code) else Registers(None, 4, 16)
+    return NEON if re.search(r"\.4s\b", code) else Registers(None, 4, 16)
 
 
 @global_compiler_lock
 def assembly() -> str:
     """What LLVM makes of a += a * b for vectors a and b."""
-    vector = ir.VectorType(ir.FloatType(), LANES).as_pointer()
+    vector = ir.VectorType(ir.FloatType(), WIDEST).as_pointer()
     library = cpu_target.target_context.codegen().create_library("registers")
     module = library.create_ir_module("registers")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [vector, vector]), "multiply_add")
@@ -55,19 +55,22 @@ def assembly() -> str:
 
 
 class Budget(NamedTuple):
-    """How many sums wait in registers: pixels of a map, or taps of three maps at a time."""
+    """How many sums wait in registers: pixels of a map, or so many taps of so many maps."""
 
     pixels: int
+    maps: int
     taps: int
 
 
-# A multiply-add takes four cycles, and two begin in each: eight sums or more keep a core busy. They
-# must leave registers free for what is loaded. A vector of sixteen takes LANES / lanes registers.
+# A multiply-add takes four or five cycles, and two begin in each: eight sums or more keep a core
+# busy, sixteen on Apple's, which begins four. They must leave registers free for what is loaded: a
+# weight and a pixel, or a number of each map and a pixel; and without fmadd, for a product. A row
+# of five taps leaves none over, and 12 pixels, or 24, make whole rows of 24.
 BUDGETS = {
-    (16, 32): Budget(pixels=12, taps=5),  # 12 and 15 registers of 32
-    (8, 16): Budget(pixels=6, taps=2),  # 12 and 12 of 16
-    (4, 16): Budget(pixels=2, taps=1),  # 8 and 12 of 16: a product takes one, without fmadd
-    (4, 32): Budget(pixels=6, taps=2),  # 24 and 24 of 32
+    (16, 32): Budget(pixels=12, maps=3, taps=5),  # 12 and 15 sums in 32 registers
+    (8, 16): Budget(pixels=12, maps=2, taps=5),  # 12 and 10 in 16
+    (4, 16): Budget(pixels=12, maps=2, taps=5),  # 12 and 10 in 16
+    (4, 32): Budget(pixels=24, maps=3, taps=5),  # 24 and 15 in 32
 }
 
 

@@ -1,15 +1,15 @@
-"""Vectors that a kernel can name, as C has them in `__m512`: sixteen float32 in one register.
+"""Vectors that a kernel can name, as C has them in `__m256`: the LANES float32 of one register.
 
 Where LLVM makes the vectors of a loop, it decides what waits in registers and what goes to memory
 and back. A kernel that wants to decide itself works with Blocks, each a few vectors side by side:
 
     s = block(b, 8)                  # eight vectors, all numbers b
-    s += w * load(x, i, s)           # as many as s has, from x[16 * i] on; x is C-contiguous
+    s += w * load(x, i, s)           # as many as s has, from x[LANES * i] on; x is C-contiguous
     store(z, i, s)
 
 Arithmetic goes vector by vector through a Block, so neighbouring instructions do not wait for each
 other. A Block of one vector goes with one of many, as a float32 does. Nothing checks the ends of
-the arrays. Where registers are narrower, LLVM takes two or four for a vector of sixteen.
+the arrays.
 """
 
 import operator
@@ -19,9 +19,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from cnnlab.kernels.compiled.registers import LANES, budget, found
+from cnnlab.kernels.compiled.registers import budget, found
 
-PIXELS, TAPS = budget(found())
+LANES = found().lanes
+PIXELS, MAPS, TAPS = budget(found())
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 # As for the loop of `activation.sigmoid`: all but the freedom to add in another order, or to take
@@ -39,7 +40,7 @@ class Block(types.Type):
 
 @register_model(Block)
 class BlockModel(models.PrimitiveModel):
-    """In LLVM's terms: [n x <16 x float>]."""
+    """In LLVM's terms: [n x <LANES x float>]."""
 
     def __init__(self, manager, kind):
         super().__init__(manager, kind, ir.ArrayType(VECTOR, kind.n))

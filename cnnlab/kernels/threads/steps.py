@@ -14,23 +14,32 @@ import numpy as np
 
 from cnnlab.kernels.compiled import allreduce_memory
 from cnnlab.kernels.compiled.allreduce_memory import OFF, ROLL, Team, add_up, all_running
+from cnnlab.kernels.compiled.allreduce_mpi import Messages
+from cnnlab.kernels.compiled.vector_registers import LANES
 from cnnlab.kernels.compiled.workers import ALONE, Workers, allreduce, share
 from cnnlab.kernels.vector import lanes
-from cnnlab.kernels.vector.sixteen import many_images, of_worker, scratch_memory
+from cnnlab.kernels.vector.side_by_side import many_images, of_worker, scratch_memory
 from cnnlab.kernels.vector.steps import Buffer, Weights, sgd_loop, subtract
 from cnnlab.runtime.arguments import at_least
 
 APART = 2  # threads use every second scratch memory, for the reason of the gap in `row`
 
 
+NONE = Messages(0, 0, 0, 0, 0)
+
+
 class Crew(NamedTuple):
-    """The memory of T threads, with rows (T,M or more) for each; see also `Team`."""
+    """The memory of T threads, with rows (T,M or more) for each; see also `Team`.
+
+    `ranks` (7) has the rank whose threads they are, the number of ranks, and its `Messages`.
+    """
 
     params: np.ndarray
     parts: np.ndarray
     totals: np.ndarray
     counts: np.ndarray
     losses: np.ndarray
+    ranks: np.ndarray
 
 
 def loss_and_gradients(params, x, labels, grads, chosen=None):
@@ -40,8 +49,10 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
     so the same number of threads gives the same bits.
     """
     chosen = np.arange(len(x)) if chosen is None else chosen
-    (crew, scratch), flat = crew_of(params, x), np.concatenate([array.ravel() for array in params])
+    flat = np.concatenate([array.ravel() for array in params])
+    crew, scratch = crew_of(params, x, len(chosen))
     batch = x, labels, chosen, len(chosen), 0.0
+    crew.ranks[:] = 0, 1, *NONE
     on_all_threads(flat, Weights(*params), *batch, crew, scratch, False)
     add_up(crew.parts, flat)
     last = 0
@@ -54,22 +65,28 @@ def loss_and_gradients(params, x, labels, grads, chosen=None):
 def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     """As that of `vector`, each batch shared among the threads; `workers` are ranks."""
     at_least("batch", batch, 1)
-    (crew, scratch), weights = crew_of(params, images), Weights(*params)
+    ranks, weights = workers or ALONE, Weights(*params)
+    crew, scratch = crew_of(params, images, -(-min(batch, order.size) // ranks.size))
     batches = images, labels, order, batch, rate
-    if workers is None and crew.counts[ROLL] < OFF:
+    crew.ranks[:] = ranks.rank, ranks.size, *(ranks.messages or NONE)
+    if crew.counts[ROLL] < OFF:
         crew.counts[:] = 0
         on_all_threads(params.flat, weights, *batches, crew, scratch, True)
         if crew.counts[ROLL] < OFF:  # else they took turns, and have done nothing
             params.flat[:] = crew.params[0, : params.flat.size]
             grads.flat[:] = crew.totals[0, : params.flat.size]
             return crew.losses[:, 0].sum()
-    return one_by_one(params.flat, grads.flat, weights, *batches, crew, scratch, workers or ALONE)
+    return one_by_one(params.flat, grads.flat, weights, *batches, crew, scratch, ranks)
 
 
-def crew_of(params, images):
-    """The crew of as many threads as Numba runs on; each calling thread has its own."""
+def crew_of(params, images, n_images):
+    """The crew of as many threads as Numba runs on, but no more than vectors of `n_images`.
+
+    Each calling thread has its own.
+    """
     shapes = tuple(array.shape for array in params)
-    return new_crew(threading.get_ident(), numba.get_num_threads(), images.shape[1:], shapes)
+    n_threads = min(numba.get_num_threads(), max(1, -(-n_images // LANES)))
+    return new_crew(threading.get_ident(), n_threads, images.shape[1:], shapes)
 
 
 @functools.lru_cache(maxsize=8)
@@ -78,7 +95,8 @@ def new_crew(caller, n_threads, image_shape, weight_shapes):
     n = sum(map(math.prod, weight_shapes))
     rows = lanes.zeros(3, n_threads, allreduce_memory.row(n))
     scratch = scratch_memory(caller, (APART * n_threads,), image_shape, weight_shapes)
-    return Crew(*rows, allreduce_memory.counts(), np.zeros((n_threads, 8))), scratch
+    counts, losses = allreduce_memory.counts(), np.zeros((n_threads, 8))
+    return Crew(*rows, counts, losses, np.zeros(7, np.int64)), scratch
 
 
 @numba.njit(parallel=True, nogil=True)
@@ -88,11 +106,16 @@ def on_all_threads(flat, like, images, labels, order, batch, rate, crew, scratch
     Not `together`, each thread only leaves the gradients of its block of `order` in `crew.parts`.
     `like` has arrays in the shapes of the parameters.
     """
-    T, M, losses = len(crew.parts), flat.size, crew.losses
+    T, M, losses, ranks = len(crew.parts), flat.size, crew.losses, crew.ranks
     for t in numba.prange(T):
         me = np.int64(t)  # prange counts without a sign: Numba would compile everything again
         team = Team(T, crew.parts, crew.totals[me, :M], crew.counts)
-        workers, own = Workers(me, T, team, None), of_worker(scratch, me * APART)
+        rank_of, messages = (
+            (ranks[0], ranks[1]),
+            Messages(ranks[2], ranks[3], ranks[4], ranks[5], ranks[6]),
+        )
+        workers = Workers(me, T, team, messages, rank_of)
+        own = of_worker(scratch, me * APART)
         params = buffer(crew.params[me, :M], like)
         grads = buffer(crew.parts[me, :M], like)
         for i in range(M):
@@ -127,8 +150,7 @@ def one_by_one(flat, step, like, images, labels, order, batch, rate, crew, scrat
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        mine = share(chosen, workers)
-        on_all_threads(flat, like, images, labels, mine, 1, 0.0, crew, scratch, False)
+        on_all_threads(flat, like, images, labels, chosen, 1, 0.0, crew, scratch, False)
         loss += crew.losses[:, 0].sum()
         add_up(crew.parts, step)
         subtract(flat, allreduce(step, workers), np.float32(rate / chosen.size))

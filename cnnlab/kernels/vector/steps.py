@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.workers import ALONE, allreduce, share
+from cnnlab.kernels.compiled.workers import ALONE, FEW, allreduce, share
 from cnnlab.kernels.vector.activation import cross_entropy, sigmoid, sigmoid_backward
 from cnnlab.kernels.vector.conv import conv_backward_bias, conv_backward_weights, conv_forward
 from cnnlab.kernels.vector.dense import (
@@ -21,10 +21,8 @@ from cnnlab.kernels.vector.pool import (
     pool_backward_weights,
     pool_forward,
 )
-from cnnlab.kernels.vector.sixteen import many_images, scratch_memory
+from cnnlab.kernels.vector.side_by_side import many_images, scratch_memory
 from cnnlab.runtime.arguments import at_least
-
-FEW = 8  # images: for fewer, sixteen lanes take longer than the contract's functions
 
 
 class Weights(NamedTuple):
@@ -87,7 +85,7 @@ def sgd_loop(params, grads, images, labels, order, batch, rate, scratch, few, wo
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        mine = share(chosen, workers)
+        mine = share(chosen, workers, few)
         loss += gradients(params.arrays, grads.arrays, images, labels, mine, scratch, few)
         total = allreduce(grads.flat, workers)
         subtract(params.flat, total, np.float32(rate / chosen.size))

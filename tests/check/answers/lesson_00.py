@@ -2,24 +2,7 @@
 
 import numpy as np
 
-from cnnlab import check
-from cnnlab.network import Network
-
-
-def parameters(answer):
-    return check.value("parameters", answer, Network().zeros().flat.size, why="…")
-
-
-def steps(answer):
-    return check.value("steps", answer, len(range(0, 60_000, 64)), why="…")
-
-
-def bias_gradient(answer):
-    return check.exercise("dense_backward_bias", answer)
-
-
-def with_numpy(dz, db):
-    db[:] = dz.sum(axis=0)
+from cnnlab.check.exercises.lesson_00 import bias_gradient, parameters, steps
 
 
 def with_loops(dz, db):
@@ -54,10 +37,8 @@ def first_image_only(dz, db):
 
 
 RIGHT = [
-    (parameters, 6 * 1 * 5 * 5 + 6 + 6 * 4 * 4 + 6 + 10 * 216 + 10),
+    (parameters, 6 * 5 * 5 + 6 + 6 * 4 * 4 + 6 + 10 * 216 + 10),
     (steps, 938),
-    (steps, -(-60_000 // 64)),
-    (bias_gradient, with_numpy),
     (bias_gradient, with_loops),
     (bias_gradient, with_matrix_product),
 ]

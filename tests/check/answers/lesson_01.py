@@ -2,24 +2,8 @@
 
 import numpy as np
 
-from cnnlab import check
+from cnnlab.check.exercises.lesson_01 import bias_gradient, input_gradient, multiply_adds
 from cnnlab.kernels import KERNELS
-from cnnlab.network import Network
-
-NET = Network()
-
-
-def bias(answer):
-    return check.exercise("conv_backward_bias", answer)
-
-
-def inputs(answer):
-    return check.exercise("conv_backward_input", answer)
-
-
-def count(answer):
-    conv = NET.multiply_adds["conv_forward"] + NET.multiply_adds["conv_backward_weights"]
-    return check.value("multiply-adds per epoch", answer, 60_000 * conv)
 
 
 def bias_by_loops(dz, db):
@@ -78,27 +62,43 @@ def in_blocks_of_sixteen_columns(dz, w, dx, stride=1):
     scatter(dz[..., :kept], w, dx, stride)
 
 
+def misses_the_last(dz, w, dx, stride=1):
+    gather(dz, w, dx, stride, past=1)
+
+
+def ignores_the_stride(dz, w, dx, stride=1):
+    gather(dz, w, dx, 1)
+
+
+def takes_every_step(dz, w, dx, stride=1):
+    gather(dz, w, dx, stride, steps=False)
+
+
+def upside_down(dz, w, dx, stride=1):
+    gather(dz, w[:, :, ::-1], dx, stride)
+
+
 RIGHT = [
-    (bias, bias_by_loops),
-    (bias, bias_by_numpy),
-    (inputs, gather),
-    (inputs, scatter),
-    (count, 60_000 * 2 * 6 * 24 * 24 * 25),
+    (bias_gradient, bias_by_loops),
+    (bias_gradient, bias_by_numpy),
+    (input_gradient, gather),
+    (input_gradient, scatter),
+    (multiply_adds, 60_000 * 2 * 6 * 24 * 24 * 25),
 ]
 WRONG = [
-    (bias, lambda dz, db: None, "never written"),
-    (bias, bias_of_the_first_image, "several images"),
-    (bias, bias_added, "without being set to zero"),
-    (bias, bias_mean, "times the expected value"),
-    (bias, lends_itself_the_package, "expected a kernel of your own"),
-    (bias, KERNELS["loops"].kernel("conv_backward_bias"), "expected a kernel of your own"),
-    (inputs, in_blocks_of_sixteen_columns, "17 columns of results"),
-    (inputs, lambda dz, w, dx, stride=1: None, "never written"),
-    (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, stride, past=1), "one square image"),
-    (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, 1), "windows two apart"),
-    (inputs, lambda dz, w, dx, stride=1: gather(dz, w, dx, stride, 0, False), "two apart"),
-    (inputs, lambda dz, w, dx, stride=1: gather(dz, w[:, :, ::-1], dx, stride), "]: expected"),
-    (count, 60_000 * 6 * 24 * 24 * 25, "too small"),
-    (count, 60_000 * 4 * 6 * 24 * 24 * 25, "too large"),
-    (count, ..., "not yet answered"),
+    (bias_gradient, lambda dz, db: None, "not yet answered"),
+    (bias_gradient, bias_of_the_first_image, "several images"),
+    (bias_gradient, bias_added, "without being set to zero"),
+    (bias_gradient, bias_mean, "times the expected value"),
+    (bias_gradient, lends_itself_the_package, "expected a kernel of your own"),
+    (bias_gradient, KERNELS["loops"].kernel("conv_backward_bias"), "expected a kernel of your own"),
+    (input_gradient, in_blocks_of_sixteen_columns, "17 columns of results"),
+    (input_gradient, lambda dz, w, dx, stride=1: None, "not yet answered"),
+    (input_gradient, misses_the_last, "one square image"),
+    (input_gradient, ignores_the_stride, "windows two apart"),
+    (input_gradient, takes_every_step, "two apart"),
+    (input_gradient, upside_down, "]: expected"),
+    (multiply_adds, 60_000 * 6 * 24 * 24 * 25, "too small"),
+    (multiply_adds, 60_000 * 4 * 6 * 24 * 24 * 25, "too large"),
+    (multiply_adds, ..., "not yet answered"),
 ]

@@ -2,24 +2,7 @@
 
 import numpy as np
 
-from cnnlab import check
-from cnnlab.network import Network
-
-NET = Network()
-
-
-def weights(answer):
-    return check.exercise("pool_backward_weights", answer)
-
-
-def rows(answer):
-    return check.value(
-        "rows at stride 2", answer, (NET["conv"].shape[1] - NET["pool"].layer.size) // 2 + 1
-    )
-
-
-def size(answer):
-    return check.value("bytes of the maps", answer, 4 * np.prod(NET["conv"].shape))
+from cnnlab.check.exercises.lesson_02 import bytes_of_the_maps, rows_at_stride_2, weights_gradient
 
 
 def by_slices(x, dz, dw, stride=4):
@@ -55,16 +38,21 @@ def one_image(x, dz, dw, stride=4):
     by_slices(x[:1], dz[:1], dw, stride)
 
 
-RIGHT = [(weights, by_slices), (weights, by_loops), (rows, 11), (size, 4 * 6 * 24 * 24)]
+RIGHT = [
+    (weights_gradient, by_slices),
+    (weights_gradient, by_loops),
+    (rows_at_stride_2, 11),
+    (bytes_of_the_maps, 4 * 6 * 24 * 24),
+]
 WRONG = [
-    (weights, lambda x, dz, dw, stride=4: None, "never written"),
-    (weights, stride_of_four, "one square image"),
-    (weights, transposed, "right with its axes in the order (0, 2, 1)"),
-    (weights, one_image, "several images"),
-    (rows, 6, "too small"),
-    (rows, 12, "too large"),
-    (rows, ..., "not yet answered"),
-    (size, 6 * 24 * 24, "too small"),
-    (size, 8 * 6 * 24 * 24, "too large"),
-    (size, None, "not yet answered"),
+    (weights_gradient, lambda x, dz, dw, stride=4: None, "not yet answered"),
+    (weights_gradient, stride_of_four, "one square image"),
+    (weights_gradient, transposed, "right with its axes in the order (0, 2, 1)"),
+    (weights_gradient, one_image, "several images"),
+    (rows_at_stride_2, 6, "too small"),
+    (rows_at_stride_2, 12, "too large"),
+    (rows_at_stride_2, ..., "not yet answered"),
+    (bytes_of_the_maps, 6 * 24 * 24, "too small"),
+    (bytes_of_the_maps, 8 * 6 * 24 * 24, "too large"),
+    (bytes_of_the_maps, None, "not yet answered"),
 ]

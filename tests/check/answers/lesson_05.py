@@ -3,22 +3,10 @@
 import numba
 import numpy as np
 
-from cnnlab import check
+from cnnlab.check.exercises.lesson_05 import bias_in_vectors, sigmoid_gradient, trips
 from cnnlab.network import Network
 
 TAPS = Network()["conv"].layer.kernel ** 2
-
-
-def bias(answer):
-    return check.vectorized("conv_backward_bias", answer)
-
-
-def trips(answer):
-    return check.value("trips", answer, TAPS * 3 / (TAPS + 2 * TAPS / 5), rtol=0.02)
-
-
-def sigmoid(answer):
-    return check.vectorized("sigmoid_backward", answer)
 
 
 @numba.njit(fastmath=True)
@@ -99,20 +87,20 @@ def sigmoid_plain_python(y, dy, dz):
 
 
 RIGHT = [
-    (bias, bias_rows),
-    (bias, bias_partial_sums),
+    (bias_in_vectors, bias_rows),
+    (bias_in_vectors, bias_partial_sums),
     (trips, TAPS * 3 / (TAPS + 2 * TAPS / 5)),
-    (sigmoid, sigmoid_flat),
-    (sigmoid, sigmoid_expanded),
+    (sigmoid_gradient, sigmoid_flat),
+    (sigmoid_gradient, sigmoid_expanded),
 ]
 WRONG = [
-    (bias, bias_in_strict_order, "0 vector instructions"),
-    (bias, bias_plain_python, "plain Python"),
-    (bias, bias_of_one_image, "several images"),
+    (bias_in_vectors, bias_in_strict_order, "0 vector instructions"),
+    (bias_in_vectors, bias_plain_python, "plain Python"),
+    (bias_in_vectors, bias_of_one_image, "several images"),
     (trips, 5, "too large"),
     (trips, 1, "too small"),
     (trips, ..., "not yet answered"),
-    (sigmoid, sigmoid_forgets_dy, "dz["),
-    (sigmoid, sigmoid_zero, "got 0;"),
-    (sigmoid, sigmoid_plain_python, "plain Python"),
+    (sigmoid_gradient, sigmoid_forgets_dy, "dz["),
+    (sigmoid_gradient, sigmoid_zero, "got 0;"),
+    (sigmoid_gradient, sigmoid_plain_python, "plain Python"),
 ]

@@ -3,20 +3,8 @@
 import numba
 import numpy as np
 
-from cnnlab import check
+from cnnlab.check.exercises.lesson_10 import bound, dense, limit
 from cnnlab.kernels import loops
-
-
-def dense(answer):
-    return check.threaded("dense_forward", answer)
-
-
-def bound(answer):
-    return check.value("times faster", answer, 5)
-
-
-def limit(answer):
-    return check.value("times faster", answer, 4, rtol=0.01)
 
 
 @numba.njit(parallel=True)
@@ -145,7 +133,12 @@ def returns_the_inputs_memory(x, w, b, z):
     return x
 
 
-RIGHT = [(dense, collapsed), (dense, collapsed_outputs_first), (bound, 5), (limit, 4)]
+RIGHT = [
+    (dense, collapsed),
+    (dense, collapsed_outputs_first),
+    (bound, lambda tasks, threads: tasks / np.ceil(tasks / threads)),
+    (limit, lambda efficiency: efficiency / (1 - efficiency)),
+]
 WRONG = [
     (dense, race, "right on fewer"),
     (dense, race_for_a_scratch_array, "both write element 0 of an array that the kernel made"),
@@ -157,8 +150,9 @@ WRONG = [
     (dense, not_parallel, "not parallel: decorate it with @numba.njit(parallel=True)"),
     (dense, scratch_of_two_threads, "threads 0 and 2 of the prange both write element 0"),
     (dense, calls_the_loops, "expected a kernel of your own"),
-    (bound, 8, "too large"),
+    (bound, 8, "expected a function of tasks, threads"),
+    (bound, lambda tasks, threads: min(tasks, threads) + 1, "too large"),
     (bound, ..., "not yet answered"),
-    (limit, 1.6, "too small"),
-    (limit, 10, "too large"),
+    (limit, lambda efficiency: 2 * efficiency * 0.5, "too small"),
+    (limit, lambda efficiency: 1e6, "too large"),
 ]

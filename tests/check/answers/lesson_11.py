@@ -3,19 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab import check
-
-
-def weights(answer):
-    return check.threaded("conv_backward_weights", answer)
-
-
-def rounds(answer):
-    return check.value("rounds", answer, 16)
-
-
-def row(answer):
-    return check.value("float32 in a row", answer, 16)
+from cnnlab.check.exercises.lesson_11 import rounds, row, weights
 
 
 @numba.njit(parallel=True)
@@ -126,15 +114,20 @@ def returns_the_inputs_memory(x, dz, dw):
     return x[: len(dw), :, :K, :K]
 
 
-RIGHT = [(weights, by_weight), (weights, private_for_each_thread), (rounds, 16), (row, 16)]
+RIGHT = [
+    (weights, by_weight),
+    (weights, private_for_each_thread),
+    (rounds, lambda n: np.ceil(np.log2(n))),
+    (row, lambda sums, line: -(-4 * sums // line) * line / 4),
+]
 WRONG = [
     (weights, race, "right on fewer"),
     (weights, swapped_axes, "axes in the order (0, 1, 3, 2)"),
     (weights, stops_before_the_border, "dw["),
     (weights, only_for_one_thread, "right on fewer"),
     (weights, returns_the_inputs_memory, "never written"),
-    (rounds, 60_000, "too large"),
-    (rounds, 15, "too small"),
-    (row, 10, "too small"),
+    (rounds, lambda n: n + 1, "too large"),
+    (rounds, lambda n: np.log2(n) - 1, "too small"),
+    (row, lambda sums, line: sums - 1, "too small"),
     (row, ..., "not yet answered"),
 ]

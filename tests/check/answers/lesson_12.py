@@ -3,19 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab import check
-
-
-def backward_input(answer):
-    return check.threaded("conv_backward_input", answer)
-
-
-def reads(answer):
-    return check.value("reads of a pixel", answer, 150)
-
-
-def stores(answer):
-    return check.value("stores of a result", answer, 26)
+from cnnlab.check.exercises.lesson_12 import backward_input, reads, stores
 
 
 @numba.njit(parallel=True)
@@ -147,8 +135,8 @@ def returns_the_inputs_memory(dz, w, dx):
 RIGHT = [
     (backward_input, scatter_by_channel),
     (backward_input, gather_by_channel),
-    (reads, 150),
-    (stores, 26),
+    (reads, lambda filters, kernel: filters * kernel**2),
+    (stores, lambda channels, kernel: channels * kernel**2 + 1),
 ]
 WRONG = [
     (backward_input, race_of_the_filters, "right on fewer"),
@@ -157,8 +145,8 @@ WRONG = [
     (backward_input, only_for_one_thread, "right on fewer"),
     (backward_input, adds_to_what_was_there, "set to zero first"),
     (backward_input, returns_the_inputs_memory, "never written"),
-    (reads, 25, "too small"),
-    (reads, 6 * 24 * 24, "too large"),
-    (stores, 25, "too small"),
-    (stores, "many", "expected a number"),
+    (reads, lambda filters, kernel: kernel**2 - 1, "too small"),
+    (reads, lambda filters, kernel: filters * 24 * 24, "too large"),
+    (stores, lambda channels, kernel: channels * kernel**2, "too small"),
+    (stores, lambda channels, kernel: "many", "expected a number"),
 ]

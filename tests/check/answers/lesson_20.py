@@ -1,19 +1,9 @@
 """Answers to the exercises of lesson 20, right and wrong."""
 
-from cnnlab.check import value
+import math
+
+from cnnlab.check.exercises.lesson_20 import half_way, reduce, rounds
 from tests.check import shared_ranks
-
-
-def reduce(answer):
-    return shared_ranks.check("reduce", answer)
-
-
-def rounds(answer):
-    return value("rounds", answer, 10)
-
-
-def half_way(answer):
-    return value("bytes", answer, 16_000)
 
 
 def along_a_tree(comm, array):
@@ -80,12 +70,18 @@ def nobody_sends(comm, array):
         comm.Recv(np.empty_like(array), 1)
 
 
-RIGHT = [(reduce, along_a_tree), (reduce, one_after_the_other), (rounds, 10), (half_way, 16_000)]
+RIGHT = [
+    (reduce, along_a_tree),
+    (reduce, one_after_the_other),
+    (rounds, lambda n_ranks: math.ceil(math.log2(n_ranks))),
+    (half_way, lambda latency, bandwidth: latency * bandwidth),
+]
 WRONG = [
     (reduce, only_for_powers_of_two, "on 3 ranks"),
     (reduce, only_for_equal_values, "on 2 ranks"),
     (reduce, forgets_its_own, "on 2 ranks: rank 0"),
     (reduce, nobody_sends, "deadlock"),
-    (rounds, 999, "too large"),
-    (half_way, 4_000, "too small"),
+    (rounds, lambda n_ranks: n_ranks * 10, "too large"),
+    (half_way, lambda latency, bandwidth: latency * bandwidth / 4, "too small"),
 ]
+shared_ranks.as_in_a_notebook(RIGHT + WRONG)

@@ -1,30 +1,6 @@
 """Answers to the exercises of lesson 21, right and wrong."""
 
-from pathlib import Path
-
-import nbformat
-
-from cnnlab import check
-
-LESSON = next((Path(__file__).parents[3] / "notebooks").glob("21_*.ipynb"))
-
-
-def blocks(answer):
-    """The lesson's own check."""
-    for cell in nbformat.read(LESSON, as_version=4).cells:
-        if "answers:blocks" in cell.metadata.get("tags", []):
-            there = {"check": check, "my_block": lambda i, size, n: None}
-            exec(cell.source.rpartition("\n\n\n")[0], there)
-    return there["check_blocks"](answer)
-
-
-def bugs(answer):
-    number = answer if answer is ... else int("".join(map(str, answer)))
-    return check.value("a, b, c", number, 231)
-
-
-def factor(answer):
-    return check.value("factor", answer, 2)
+from cnnlab.check.exercises.lesson_21 import blocks, bugs, factor
 
 
 def the_first_get_one_more(i, size, n):
@@ -53,15 +29,16 @@ def one_too_many(i, size, n):
 RIGHT = [
     (blocks, the_first_get_one_more),
     (blocks, rounded_down),
-    (bugs, (2, 3, 1)),
-    (factor, 2),
+    (bugs, ["reduce", "division", "finalize"]),
+    (factor, lambda before, after: after / before),
 ]
 WRONG = [
     (blocks, forgets_the_rest, "1 things on 2 ranks"),
     (blocks, all_the_rest_to_the_last, "things on"),
     (blocks, one_too_many, "things on 1 ranks"),
-    (blocks, lambda i, size, n: None, "TypeError"),
-    (bugs, (1, 2, 3), "too small"),
+    (blocks, lambda i, size, n: size, "TypeError"),
+    (bugs, ["finalize", "reduce", "division"], "finalize, reduce, division"),
+    (bugs, (1, 2, 3), "expected 3 of"),
     (bugs, ..., "not yet answered"),
-    (factor, 1, "too small"),
+    (factor, lambda before, after: 1, "too small"),
 ]

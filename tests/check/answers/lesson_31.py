@@ -1,85 +1,52 @@
 """Answers to the exercises of lesson 31, right and wrong."""
 
-from cnnlab import check, cuda
-from cnnlab.check.device import exercise
+from cnnlab import cuda
+from cnnlab.check.exercises.lesson_31 import halo, padding, pixels, race, rounds, shuffle
 
-HEAD = """
-extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int size)
-{
-    __shared__ float sums[64];
-    int f = blockIdx.x;
-"""
-SHARE = """
-    float sum = 0;
-    for (int i = threadIdx.x; i < N * size; i += blockDim.x)
-        sum += dz[(i / size * F + f) * size + i % size];
+
+def changed(exercise, *pairs):
+    """The model answer with pieces of its text replaced."""
+    text = exercise.model().source
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return cuda.Kernels(text)
+
+
+SHUFFLES = "for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffff, sum, by);"
+SUMS = "    if (threadIdx.x == 0) db[f] = sum;"
+# The last barrier of the loop, and what may stand in its place.
+LAST = "weights[col][i];\n        __syncthreads();"
+SHARED = """
+    __shared__ float sums[32];
     sums[threadIdx.x] = sum;
-"""
-TREE = """
-    for (int half = 32; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-    }
-    if (threadIdx.x == 0) db[f] = sums[0];
-"""
-
-
-def bias(answer):
-    def launch(dz, db):
-        kernels = cuda.Kernels(HEAD + answer + "}\n")
-        kernels.launch("my_bias", (len(db),), (64,), dz, db, *dz.shape[:2], dz[0, 0].size)
-
-    return exercise("conv_backward_bias", launch)
-
-
-def rounds(answer):
-    return check.value("rounds", answer, 10)
-
-
-def pixels(answer):
-    return check.value("pixels for each result", answer, 1.5625)
-
-
-# The threads come to the barrier as they please, but the first one adds for all: right, and safe.
-SERIAL = """
     __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int i = 1; i < 64; i++) sums[0] += sums[i];
-        db[f] = sums[0];
-    }
-"""
-# Doubling upwards, so that the last thread has the sum.
-UPWARDS = """
-    for (int by = 1; by < 64; by *= 2) {
-        float other = 0;
-        __syncthreads();
-        if (threadIdx.x >= by) other = sums[threadIdx.x - by];
-        __syncthreads();
-        sums[threadIdx.x] += other;
-    }
-    if (threadIdx.x == 63) db[f] = sums[63];
+    if (threadIdx.x == 0) for (int i = 1; i < 32; i++) sum += sums[i];
 """
 RIGHT = [
-    (bias, SHARE + TREE),
-    (bias, SHARE + SERIAL),
-    (bias, SHARE + UPWARDS),
+    (shuffle, changed(shuffle, ("__shfl_down_sync", "__shfl_xor_sync"))),
+    (race, changed(race, (LAST, "weights[col][i];\n        __syncthreads(); __syncthreads();"))),
+    (padding, changed(padding, ("pitch = 24", "pitch = edge <= 8 ? 8 : 24"))),
+    (padding, changed(padding, ("pitch = 24", "pitch = (edge + 31) / 32 * 32 + 8"))),
+    (halo, changed(halo, ("p >= 0 && p < P", "(unsigned)p < P"))),
     (rounds, 10),
     (pixels, 400 / 256),
-]
+]  # fmt: skip
 WRONG = [
-    (bias, "", "never written"),
-    (bias, SHARE + TREE.replace("__syncthreads();", ""), "race"),
-    (bias, SHARE + SERIAL.replace("__syncthreads();", "__syncwarp();"), "race"),
-    (bias, SHARE + UPWARDS.replace("__syncthreads();", "", 1), "race"),
-    (bias, SHARE + TREE.replace("half = 32", "half = 64"), "out of bounds"),
-    (bias, SHARE + TREE.replace("half = 32", "half = 16"), "db["),
-    (bias, SHARE.replace("i < N * size", "i < N * size - 1") + TREE, "db["),
-    (bias, SHARE.replace("float sum = 0", "float sum = sums[threadIdx.x]") + TREE, "uninitialised"),
-    (
-        bias,
-        SHARE + TREE.replace("__syncthreads();", "if (threadIdx.x < half) __syncthreads();"),
-        "waits at a barrier",
-    ),
+    (shuffle, changed(shuffle, (SHUFFLES, "")), "db["),
+    (shuffle, changed(shuffle, ("by = 16", "by = 8")), "db["),
+    (shuffle, changed(shuffle, (SHUFFLES, SHARED)), "shared memory is used"),
+    (shuffle, changed(shuffle, ("if (threadIdx.x == 0) db", "db")), "race"),
+    (race, changed(race, (LAST, "weights[col][i];")), "race"),
+    (race, changed(race, (LAST, "weights[col][i];\n        __syncwarp();")), "race"),
+    (race, changed(race, (": 0.0f;\n        __syncthreads();", ": 0.0f;")), "uninitialised read"),
+    (padding, changed(padding, ("pitch = 24", "pitch = edge")), "takes 2 turns"),
+    (padding, changed(padding, ("pitch = 24", "pitch = edge + 1")), "takes 2 turns"),
+    (padding, changed(padding, ("pitch = 24", "pitch = 8")), "race"),
+    (halo, changed(halo, ("p >= 0 && ", "")), "out of bounds"),
+    (halo, changed(halo, ("i < edge * edge", "i < 64")), "uninitialised read"),
+    (halo, changed(halo, ("blockIdx.y * 8 - (K - 1) + i", "blockIdx.y * 8 + i")), "dx["),
+    (halo, changed(halo, ("l];\n        __syncthreads();", "l];")), "race"),
     (rounds, 1023, "too large"),
     (pixels, 1, "too small"),
 ]

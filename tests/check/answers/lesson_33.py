@@ -1,32 +1,40 @@
 """Answers to the exercises of lesson 33, right and wrong."""
 
-from cnnlab import check, data
+from cnnlab import cuda, data
+from cnnlab.check.exercises.lesson_33 import (
+    floor,
+    fused,
+    image_by_image,
+    smaller_windows,
+    together,
+)
 
-
-def together(answer):
-    return check.value("together", answer, 1095.4, rtol=2e-3)
-
-
-def floor(answer):
-    return check.value("seconds", answer, 0.022325, rtol=5e-3)
-
-
-def image_by_image(answer):
-    return check.value("seconds", answer, 5.7, rtol=5e-3)
-
-
-SECONDS = data.report()["sequential"]["layer_seconds"].values()
 TIMES = data.report()["cuda"]["layer_speedups"]
-FAST = sum(s / t for s, t in zip(SECONDS, TIMES, strict=True))
+
+
+def changed(old, new):
+    text = fused.model().source
+    assert old in text
+    return cuda.Kernels(text.replace(old, new))
+
+
 RIGHT = [
-    (together, sum(SECONDS) / FAST),
-    (floor, 235 * 19 * 5e-6),
+    (together, 104.956 / (97.7 / 1083 + 5.127 / 987 + 2.129 / 5507)),
+    (floor, 240 * 19 * 5e-6),
     (image_by_image, 60_000 * 19 * 5e-6),
+    (smaller_windows, 100 / 61),
+    (fused, changed("dy * y[i] * (1.0f - y[i])", "dy * (y[i] - y[i] * y[i])")),
 ]
 WRONG = [
     (together, sum(TIMES) / 3, "too large"),
     (together, 34, "too small"),
-    (floor, 235 * 5e-6, "too small"),
+    (floor, 240 * 5e-6, "too small"),
     (image_by_image, 60_000 * 5e-6, "too small"),
     (image_by_image, "5.7 s", "expected a number"),
+    (smaller_windows, 400 / 89, "too large"),
+    (fused, changed("if (i >= size) return;", ""), "out of bounds"),
+    (fused, changed(" * (1.0f - y[i])", ""), "out["),
+    (fused, changed("row % S", "row / S"), "elements differ"),
+    (fused, changed("row / S) * Q", "row) * Q"), "out of bounds"),
+    (fused, changed("int P = H / S", "int P = W / S"), "out"),
 ]

@@ -25,6 +25,7 @@ LOCAL = """    float own[4];
     out[threadIdx.x] = own[threadIdx.x % 4];"""
 TABLE = "    out[threadIdx.x] = table[threadIdx.x % 4] + other;"
 SUM = "    float sum;\n    for (int i = 0; i < n; i++) sum += a[i];\n    out[threadIdx.x] = sum;"
+SET = "    float s;\n    if (n > 5) s = 1;\n    out[threadIdx.x] = s;"  # GCC is sure that it is 1
 BEST = """    float best;
     int found = 0;
     for (int i = threadIdx.x; i < n; i++)
@@ -44,6 +45,7 @@ VECTORS = "    ((float4*)out)[threadIdx.x] = ((const float4*)a)[threadIdx.x];"
         (LOCAL, 0, "", 32),
         (TABLE, 0, "__device__ float table[4] = {1, 2, 3, 4}; __device__ float other = 1;", 32),
         (BEST, 4, "", 32),  # which a compiler suspects
+        (SET, 6, "", 32),
         (PASSED.format(between="__syncwarp()"), 0, "", 32),
         (VECTORS, 0, "", 128),
     ],
@@ -58,6 +60,7 @@ def test_good_kernels_have_no_faults(body, n, before, size):
         (LOCAL, 1, "", r"bounds, line 5: .* takes element 4 of an array of 4 \(32 accesses\)"),
         (SUM, 4, "", r"uninitialised read, line [56]: 'sum' may be used uninit.*results differ"),
         (SUM, 0, "", r"uninitialised read, line [56]: 'sum'"),
+        (SET, 3, "", r"uninitialised read, line 4: 's' is declared without a value, and results d"),
         ("    ((float*)a)[threadIdx.x] = 1;", 0, "",
          r"write to const, line 4: thread 0 of block 0 writes a\[0\], a const argument"),
         (PASSED.format(between="float v = __shfl_sync(0xffffffff, a[0], 0)"), 0, "",
@@ -107,6 +110,15 @@ def test_what_hangs_or_is_undefined_on_a_gpu_stops_the_kernel(device, body, word
     a, out = np.zeros((2, 32), np.float32)
     with pytest.raises(RuntimeError, match=words):
         device(kernel(body)).launch("k", (1,), (32,), a, out, 0)
+
+
+def test_all_reads_before_the_first_write_are_counted():
+    body = """    __shared__ float row[32];
+    for (int i = 0; i < 3; i++) out[threadIdx.x] += row[threadIdx.x];
+    row[threadIdx.x] = a[0];
+    out[threadIdx.x] += row[threadIdx.x];"""
+    [fault] = faults(body)
+    assert "uninitialised read" in fault and "(96 accesses)" in fault
 
 
 def test_arguments_that_overlap_are_one_array():

@@ -59,6 +59,35 @@ def test_templates_structs_and_typedefs():
 
 
 @pytest.mark.parametrize(
+    "before, body, expected",
+    [
+        ("struct V { float x; __device__ V(float x) : x(x) {} __device__ float twice() const "
+         "{ return 2 * x; } };", "V v(a[i]); out[i] = v.twice();", 14),
+        ("template <class T, int N> struct Row { T of[N]; __device__ T& operator[](int i) "
+         "{ return of[i]; } };", "Row<float, 4> r; r[3] = a[i]; out[i] = r[3];", 7),
+        ("struct P { float x, y; };",
+         "__shared__ P s[32]; s[i].y = a[i]; __syncthreads(); out[i] = s[31 - i].y;", 24),
+        ("", "struct P { float x; int n; } p = {a[i], 2}; out[i] = p.x * p.n;", 14),
+        ("template <int K> __device__ float sum(const float* a)\n{ float s = 0;\n"
+         "#pragma unroll\nfor (int k = 0; k < K; k++) s += a[k]; return s; }",
+         "out[i] = sum<4>(a);", 6),
+        ("struct C { int n; float x; };\n__constant__ C c = {1, 2.5f};",
+         "out[i] = c.n + c.x;", 3.5),
+        ("__constant__ float w = 3;\n__constant__ int unset[25];",
+         "out[i] = w + unset[i % 25];", 3),
+        ("namespace sizes { enum Size { ONE = 1, TWO }; constexpr int K = 5; }",
+         "out[i] = sizes::TWO + sizes::K;", 7),
+        ("__device__ __forceinline__ float f(float x) { return x; }",
+         "auto g = [&](int k) { return a[k]; }; out[i] = f(g(i));", 7),
+        ("#define AT(row, column) ((row) * 8 + (column))", "out[i] = a[AT(i / 8, 7)];", 7),
+    ],
+)  # fmt: skip
+def test_what_a_source_may_declare(before, body, expected):
+    for device in (Emulated, Traced):
+        assert results(kernel(I + body, before), device=device)[7] == expected
+
+
+@pytest.mark.parametrize(
     "kind, number",
     [("unsigned int", 5), ("size_t", 2**40), ("double", 2.5), ("long long", -(2**40)),
      ("bool", True), ("unsigned char", 200), ("short", -3), ("unsigned long long", 2**63),
@@ -165,9 +194,19 @@ def test_what_is_not_known_is_named_with_its_line(body, before, words):
         Emulated(kernel(body, before))
 
 
-def test_a_template_is_no_kernel():
-    with pytest.raises(ValueError, match="k: expected a kernel without template parameters, got"):
-        Emulated("template <class T> __global__ void k(T* a) {}")
+@pytest.mark.parametrize(
+    "source, words",
+    [
+        ("// K\ntemplate <int K>\n__global__ void k(int* a) {}",
+         r"source: k: expected a kernel without template parameters, got template <int K>: "
+         r"make it a __device__ function .*: line 3: __global__ void k\(int\* a\) \{\}"),
+        ("struct P { int n; };\n__global__ void k(P p) {}", "got 'P p': line 2: __global__ void"),
+        ("__global__ int k() {}", r"k: expected void, got int: line 1: __global__ int k"),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_cannot_be_launched_is_named_with_its_line(source, words):
+    with pytest.raises(ValueError, match=words):
+        Emulated(source)
 
 
 def test_comments_and_strings_are_no_code():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cnnlab.kernels.compiled.vector_registers import (
+    LANES,
     Block,
     block,
     larger,
@@ -17,8 +18,8 @@ from cnnlab.kernels.compiled.vector_registers import (
     totals,
 )
 
-A = np.random.default_rng(0).uniform(-4, 4, (6, 16)).astype(np.float32)
-B = np.random.default_rng(1).uniform(1, 4, (6, 16)).astype(np.float32)
+A = np.random.default_rng(0).uniform(-4, 4, (6, LANES)).astype(np.float32)
+B = np.random.default_rng(1).uniform(1, 4, (6, LANES)).astype(np.float32)
 OPERATIONS = {
     "+": (operator.add, operator.add),
     "-": (operator.sub, operator.sub),
@@ -56,7 +57,7 @@ def compiled(expression, operation):
 )
 def test_arithmetic_is_element_by_element(symbol, expression, expected):
     ours, numpys = OPERATIONS[symbol]
-    out = np.full((6, 16), np.nan, np.float32)
+    out = np.full((6, LANES), np.nan, np.float32)
     compiled(expression, ours)(A, B, np.float32(1.5), out)
     np.testing.assert_allclose(out[2:5], expected(numpys), rtol=3e-7)
     assert np.isnan(out[:2]).all() and np.isnan(out[5:]).all()
@@ -70,7 +71,7 @@ def test_a_sum_grows_in_place_and_is_added_up_vector_by_vector():
             s += w * load(a, i, s)
         return totals(s)
 
-    expected = [16 + 0.5 * A[i : i + 4].astype(float).sum() for i in (0, 1)]
+    expected = [LANES + 0.5 * A[i : i + 4].astype(float).sum() for i in (0, 1)]
     np.testing.assert_allclose(kernel(A, np.float32(0.5)), expected, rtol=1e-6)
 
 
@@ -79,10 +80,10 @@ def test_bits_are_shifted():
     def kernel(a, out):
         store(out, 1, shifted(load(a, 0, block(np.float32(0), 2)), 3))
 
-    ints = np.arange(-16, 16, dtype=np.int32) * 1234567
-    out = np.zeros(64, np.float32)
+    ints = np.arange(-LANES, LANES, dtype=np.int32) * 1234567
+    out = np.zeros(4 * LANES, np.float32)
     kernel(ints.view(np.float32), out)
-    assert (out[16:48].view(np.int32) == ints << 3).all() and not out[:16].any()
+    assert (out[LANES : 3 * LANES].view(np.int32) == ints << 3).all() and not out[:LANES].any()
 
 
 def test_blocks_of_one_size_are_one_type():

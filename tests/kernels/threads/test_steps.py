@@ -9,6 +9,7 @@ import pytest
 
 from cnnlab.data import load
 from cnnlab.kernels.compiled.allreduce_memory import OFF, ROLL
+from cnnlab.kernels.compiled.vector_registers import LANES
 from cnnlab.kernels.threads import steps
 from cnnlab.network import Network, report_network
 from cnnlab.runtime import thread_pool
@@ -17,7 +18,7 @@ from cnnlab.training import train
 TWO = pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
 
 
-def crew_and_batch(n=32):
+def crew_and_batch(n=2 * LANES):
     network = report_network(2, 28, 28)
     params = network.parameters()
     x = np.random.default_rng(0).random((n, 2, 28, 28), np.float32)
@@ -28,11 +29,20 @@ def crew_and_batch(n=32):
 def test_each_thread_works_on_its_own_part_of_the_batch_in_memory_of_its_own():
     params, x, labels = crew_and_batch()
     with thread_pool.threads(2):
-        _, scratch = steps.crew_of(params.arrays, x)
+        _, scratch = steps.crew_of(params.arrays, x, len(x))
         scratch.x[:] = np.nan
         steps.loss_and_gradients(params.arrays, x, labels, params.network.zeros().arrays)
     for t, part in enumerate(np.split(x, 2)):
         assert (np.moveaxis(scratch.x[t * steps.APART], -1, 0) == part).all()
+
+
+@pytest.mark.parametrize("n_images, expected", [(1, 1), (LANES, 1), (LANES + 1, 2), (64, 2)])
+@TWO
+def test_no_thread_is_started_for_which_there_is_no_vector_of_images(n_images, expected):
+    params, x, _ = crew_and_batch(n_images)
+    with thread_pool.threads(2):
+        crew, _ = steps.crew_of(params.arrays, x, n_images)
+    assert len(crew.parts) == expected
 
 
 @pytest.mark.parametrize("n_threads", [n for n in (2, 3) if n <= thread_pool.size()])
@@ -44,7 +54,7 @@ def test_threads_started_for_each_step_find_the_same_bits(n_threads):
 
     as_a_team = trained()
     with thread_pool.threads(n_threads):
-        crew, _ = steps.crew_of(as_a_team.params.arrays, digits.train_images)
+        crew, _ = steps.crew_of(as_a_team.params.arrays, digits.train_images, 50)
     crew.counts[ROLL] = OFF  # as if they had once taken turns
     in_turns = trained()
     assert crew.counts[ROLL] == OFF
@@ -61,7 +71,7 @@ def test_a_team_is_called_each_time_and_not_again_once_its_threads_took_turns(mo
     one_by_one, alone = steps.one_by_one, []
     monkeypatch.setattr(steps, "one_by_one", lambda *a: alone.append(True) or one_by_one(*a))
     with thread_pool.threads(2):
-        crew, _ = steps.crew_of(params.arrays, digits.train_images)
+        crew, _ = steps.crew_of(params.arrays, digits.train_images, 32)
         for _ in range(2):
             steps.sgd_steps(params, Network().zeros(), *arguments)
             assert crew.counts[ROLL] == 2  # present, of this call

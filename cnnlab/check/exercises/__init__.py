@@ -1,0 +1,1 @@
+"""The exercises of the lessons: a module each, whose functions are the model answers."""

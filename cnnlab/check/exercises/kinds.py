@@ -1,0 +1,235 @@
+"""The kinds of exercises. Each is a decorator, and the function below it is the model answer.
+
+`make render` folds the function's body away at the end of the lesson, with its docstring, which
+says why; a right answer is told the docstring, too. Nobody else keeps an answer or a number.
+"""
+
+import dis
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cnnlab import cuda
+from cnnlab.check import device, operation
+from cnnlab.check.answer import borrowed
+from cnnlab.check.inputs import case, draw
+from cnnlab.check.verdict import Verdict, number_verdict
+
+TRIES: Counter[str] = Counter()  # wrong ones in this session, by exercise
+FRESH = 20  # draws that a formula is tried on
+SMALL = case("small enough for a picture", 2, 1, 2, 8, 8, 3, D=20, O=5)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a kernel is asked to be, for who tries it by groups of cases: see `kernel`."""
+
+    operation: str
+    by: Callable[..., Verdict]
+    options: dict
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise: called with an answer, it prints the verdict and returns whether it is right.
+
+    ... and None, and functions whose body is no more than that, are not yet answers. The first
+    wrong answer gets the first hint, the second the next, and so on.
+    """
+
+    name: str
+    verdict: Callable[[object], Verdict]
+    hints: tuple[str, ...]
+    why: str
+    model: Callable[[], object]  # makes the model answer, as a learner would hand it in
+    kind: str  # the name of its decorator
+    traces: Callable[[object], list] | None = None  # of an answer in CUDA C, for a picture of it
+    asked: "Asked | None" = None  # of a kernel
+
+    def __call__(self, answer) -> bool:
+        if empty(answer):
+            return Verdict(False, f"{self.name}: not yet answered").report()
+        verdict = self.verdict(answer)
+        if verdict:
+            TRIES.pop(self.name, None)
+            why = f"\n  {self.why}" if self.why else ""
+            return replace(verdict, text=f"{verdict.text}{why}").report()
+        TRIES[self.name] += 1
+        hint = self.hints[min(TRIES[self.name], len(self.hints)) - 1]
+        return replace(verdict, text=f"{verdict.text}\n  Hint: {hint}").report()
+
+
+def number(*hints: str, rtol: float = 1e-6) -> Callable[[Callable], Exercise]:
+    """A number, which may differ by `rtol` times the one that the model answer returns."""
+    return _kind(
+        "number", hints, lambda model, name: lambda got: number_verdict(name, got, model(), rtol)
+    )
+
+
+def choice(among: Sequence[str], *hints: str) -> Callable[[Callable], Exercise]:
+    """One of the words in `among`; or several of them, in the order of the model answer."""
+
+    def verdict(model, name):
+        def judge(got) -> Verdict:
+            words = [got] if isinstance(got, str) else [str(word) for word in np.ravel(got)]
+            expected = [model()] if isinstance(model(), str) else list(model())
+            if len(words) != len(expected) or not {*words} <= {*among}:
+                wanted = f"{len(expected)} of " if len(expected) > 1 else "one of "
+                return Verdict(False, f"{name}: expected {wanted}{', '.join(among)}, got {got!r}")
+            return Verdict(words == expected, f"{name}: {', '.join(words)}")
+
+        return judge
+
+    return _kind("choice", hints, verdict)
+
+
+def labels(among: Sequence[str], asks: Sequence[str], *hints: str):
+    """A list with a word of `among` for each of several things; ... leaves one open.
+
+    `asks` has a question for each of them: that of the first wrong one is asked.
+    """
+
+    def verdict(model, name):
+        def judge(got) -> Verdict:
+            words, expected = list(got), model()
+            wrong = [k for k, word in enumerate(words) if word is not ... and word not in among]
+            if len(words) != len(expected) or wrong:
+                what = f"{len(expected)} of {', '.join(among)}"
+                return Verdict(False, f"{name}: expected {what}, got {words}")
+            right = [word == its for word, its in zip(words, expected, strict=True)]
+            text = f"{name}: {sum(right)} of {len(right)} right"
+            for k, word in enumerate(words):
+                if word is not ... and not right[k]:
+                    return Verdict(False, f"{text}; {k + 1} is not {word}: {asks[k]}")
+            return Verdict(all(right), text)
+
+        return judge
+
+    return _kind("labels", hints, verdict)
+
+
+def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: float = 1e-6):
+    """A function of numbers, tried on fresh ones: `draw` makes its arguments, by name."""
+
+    def verdict(model, name):
+        def judge(got) -> Verdict:
+            if not callable(got):
+                text = f"{name}: expected a function of {', '.join(draw(np.random.default_rng()))}"
+                return Verdict(False, f"{text}, got {got!r}")
+            for _ in range(FRESH):
+                numbers = draw(np.random.default_rng())
+                at = f"{name}({', '.join(f'{key}={value:.6g}' for key, value in numbers.items())})"
+                try:
+                    found = number_verdict(at, got(**numbers), model(**numbers), rtol)
+                except Exception as error:  # an answer may fail in any way: the verdict says how
+                    found = Verdict(False, f"{at}: raised {type(error).__name__}: {error}")
+                if not found:
+                    return found
+            return Verdict(True, f"{name}: right for {FRESH} draws of fresh numbers")
+
+        return judge
+
+    return _kind("formula", hints, verdict, own=lambda model: model)
+
+
+def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, **options):
+    """A kernel for an operation of the contract, that of no strategy.
+
+    `by` gives the verdict: `operation.kernel`, or that of `threads`, `machine_code`, `device` or
+    `collective`. `options` go to it.
+    """
+
+    def verdict(model, name):
+        def judge(got) -> Verdict:
+            found = borrowed(op, got)
+            return by(op, got, **options) if found is None else found
+
+        return judge
+
+    def decorate(model) -> Exercise:
+        exercise = _kind("kernel", hints, verdict, own=lambda model: model)(model)
+        return replace(exercise, asked=Asked(op, by, options))
+
+    return decorate
+
+
+def tested(test: Callable[[object], str], *hints: str, tells: bool = False):
+    """A function that `test` tries: it returns what is wrong, in words, or nothing.
+
+    `tells` says that who reads the test reads the answer, as it works out what is right. Students
+    who are handed the exercise without answers get examples in its place.
+    """
+
+    def verdict(model, name):
+        def judge(got) -> Verdict:
+            try:
+                wrong = test(got)
+            except Exception as error:  # see above
+                wrong = f"raised {type(error).__name__}: {error}"
+            return Verdict(not wrong, f"{name}: {wrong or 'right'}")
+
+        return judge
+
+    return _kind("tested", hints, verdict, own=lambda model: model)
+
+
+def cuda_c(
+    op: str,
+    launch: Callable,
+    *hints: str,
+    arrays: Callable[[], Iterable[np.ndarray]] | None = None,
+    by: Callable[..., Verdict] = device.kernel,
+    **options,
+) -> Callable[[Callable], Exercise]:
+    """A kernel in CUDA C: the model answer returns its source, a learner hands in `cuda.Kernels`.
+
+    `launch(kernels, *arrays)` launches it as the operation `op`; `by` gives the verdict, and
+    `options` go to it. `exercise.traces(kernels)` are those of a launch on `arrays()`, small ones
+    if it is not given.
+    """
+
+    def verdict(model, name):
+        def judge(got) -> Verdict:
+            if not hasattr(got, "launch"):
+                return Verdict(False, f"{name}: expected the kernels of %%cuda, got {got!r}")
+            return by(op, lambda *given: launch(got, *given), **options)
+
+        return judge
+
+    def traces(got) -> list:
+        small = arrays() if arrays else draw(op, SMALL).values()
+        return device.traces_of(lambda *given: launch(got, *given), small)
+
+    def decorate(model) -> Exercise:
+        exercise = _kind("cuda_c", hints, verdict, own=lambda m: cuda.Kernels(m()))(model)
+        return replace(exercise, traces=traces, asked=Asked(op, by, options))
+
+    return decorate
+
+
+def empty(answer) -> bool:
+    """Whether an answer is still to be given: ..., None, a list of these, or so is a function."""
+    if isinstance(answer, list) and answer:
+        return all(map(empty, answer))
+    function = getattr(answer, "py_func", answer)
+    if not inspect.isfunction(function):
+        return answer is None or answer is ...
+    steps = [i for i in dis.get_instructions(function) if i.opname not in ("RESUME", "NOP")]
+    return steps[0].argval is None and len(steps) <= 2 and "CONST" in steps[0].opname
+
+
+def _kind(kind: str, hints: tuple, verdict: Callable, own: Callable = lambda model: model()):
+    """The decorator of a kind of exercise, from the function that makes its verdict."""
+    if not hints:
+        raise ValueError("hints: expected at least one, got none")
+
+    def decorate(model) -> Exercise:
+        function = getattr(model, "py_func", model)
+        name, why = function.__name__.replace("_", " "), inspect.getdoc(function) or ""
+        why = " ".join(why.split())
+        return Exercise(name, verdict(model, name), hints, why, lambda: own(model), kind)
+
+    return decorate

@@ -1,0 +1,50 @@
+"""The exercises of lesson 04."""
+
+import numpy as np
+
+from cnnlab.check.exercises import kinds
+from cnnlab.check.verdict import differences
+
+
+def wrong_step(update) -> str:
+    """What is wrong with a step of momentum, against the same in float64; "" if nothing is."""
+    theta, v, g = np.random.default_rng().uniform(-1, 1, (3, 1000))
+    velocity = 0.9 * v + g
+    expected = {"g": g, "v": velocity, "theta": theta - 0.1 * velocity}
+    got = {"g": np.float32(g), "v": np.float32(v), "theta": np.float32(theta)}
+    update(got["theta"], got["v"], got["g"], rate=0.1, momentum=0.9)
+    wrong = (differences(k, got[k], expected[k], np.full(1000, 1e-6)) for k in expected)
+    return next(filter(None, wrong), "")
+
+
+@kinds.number(
+    "The counts were printed for one image. How many images has an epoch?",
+    "Add up all eight counts, forward and backward, and multiply by 60,000.",
+)
+def multiply_adds():
+    """The backward pass costs more than the forward pass."""
+    return 60_000 * (2 * 86_400 + 3 * 3_456 + 3 * 2_160)
+
+
+@kinds.number(
+    "Without pooling the layer has 3,456 inputs. Multiply-adds forward: one for each weight.",
+    "The layer: 3 · 34,560. The convolution: 2 · 86,400. A share lies between 0 and 1.",
+    rtol=5e-3,
+)
+def dense_share():
+    """Pooling earns its keep: it makes the next layer small."""
+    dense = 3 * (6 * 24 * 24) * 10
+    return dense / (2 * 86_400 + dense)
+
+
+@kinds.tested(
+    wrong_step,
+    "Both arrays must change in place: v *= …, or v[:] = …; a plain v = … only renames.",
+    "First the velocity, all of it: v becomes momentum · v + g. Then theta, with the new v.",
+    tells=True,
+)
+def momentum(theta, v, g, rate, momentum):
+    """In place, and in this order: theta moves along the new velocity."""
+    v *= momentum
+    v += g
+    theta -= rate * v

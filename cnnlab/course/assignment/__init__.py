@@ -1,0 +1,1 @@
+"""The assignment kit: exercises without answers for students, and the rest for who grades."""

@@ -1,0 +1,117 @@
+"""What is handed out: a zip with a wheel and the lessons; and the copy that `make lab` works on."""
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from cnnlab.course import lesson, pyproject
+from cnnlab.runtime.files import replacing
+
+BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
+PAGES = "glossary.md", "methods.md"  # to which lessons link
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can tell: the same files then give the same bytes
+READ_ME = """\
+cnnlab {version}: parallelizing a convolutional neural network
+
+On your computer, with Python 3.11, 3.12 or 3.13 and JupyterLab:
+unzip this file, open lessons/00_start_here.ipynb in JupyterLab, and run its cells from the top.
+
+On Colab: upload a lesson as the notebook, and this zip, as it is, among its files.
+
+The first cell of a lesson installs the course from the file beside it, once, and needs a network
+for what is missing. It replaces no package that you have. It takes a minute or two.
+
+Each lesson also runs alone, in a folder with this zip. They build on each other, in their order.
+Their terms are in lessons/glossary.md.
+"""
+
+
+def write_zip(root: Path, file: Path) -> int:
+    """Write the zip for students of the checkout `root` to `file`; return its size in bytes.
+
+    Raises RuntimeError if the wheel cannot be built.
+    """
+    read_me = READ_ME.format(version=pyproject.version(root / "pyproject.toml"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_wheel(root, Path(folder))
+        contents = {"READ-ME.txt": read_me.encode(), wheel.name: wheel.read_bytes()}
+    # For the setup cell: Python imports from a zip, its folders listed, not from a wheel in one.
+    setup = (root / "cnnlab" / "runtime" / "setup.py").read_bytes()
+    contents |= {"cnnlab/": b"", "cnnlab/runtime/": b"", "cnnlab/runtime/setup.py": setup}
+    for path in sorted((root / "notebooks").iterdir()):
+        if path.suffix == ".ipynb":
+            nb = for_students(nbformat.read(path, as_version=4))
+            contents[f"lessons/{path.name}"] = lesson.to_text(nb).encode()
+        elif path.name in (*PAGES, "LICENSE"):
+            contents[f"lessons/{path.name}"] = path.read_bytes()
+    with replacing(file) as written, zipfile.ZipFile(written, "w") as archive:
+        for name, content in contents.items():
+            member = zipfile.ZipInfo(name, EARLIEST)
+            member.external_attr = (0o40755 if member.is_dir() else 0o100644) << 16
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED)
+    return file.stat().st_size
+
+
+def build_wheel(root: Path, folder: Path) -> Path:
+    """Build the wheel of the checkout `root` in a folder, with the measurements that lessons read.
+
+    Raises RuntimeError with what pip says if it cannot be built.
+    """
+    source = folder / "source"
+    shutil.copytree(
+        root / "cnnlab", source / "cnnlab", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    measurements = source / "cnnlab" / "data" / "measurements"
+    measurements.mkdir()
+    for file in (root / "data" / "measurements").glob("*.json"):
+        shutil.copy(file, measurements)
+    for name in BUILT_FROM:
+        shutil.copy(root / name, source)
+    pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check"]
+    command = [*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source)]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": "315532800"}  # EARLIEST
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise RuntimeError(f"the wheel could not be built:\n{done.stderr.strip()}")
+    return next(folder.glob("*.whl"))
+
+
+def for_students(nb: NotebookNode) -> NotebookNode:
+    """A lesson as a student gets it: without outputs, which answer predictions, and model answers.
+
+    What there is to read with all of that are the committed lessons and the pages.
+    """
+    nb = copy.deepcopy(nb)
+    nb.cells = [cell for cell in nb.cells if "answers" not in cell.metadata.get("tags", [])]
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return nb
+
+
+def copy_lessons(notebooks: Path, work: Path) -> tuple[int, int]:
+    """Copy the lessons, and the pages that they link to, to a folder; never over a file there.
+
+    Returns how many lessons were copied, and how many were there.
+    """
+    work.mkdir(exist_ok=True)
+    copied = kept = 0
+    for path in sorted(notebooks.iterdir()):
+        if path.suffix != ".ipynb" and path.name not in PAGES:
+            continue
+        there = (work / path.name).exists()
+        if not there:
+            with replacing(work / path.name) as file:
+                file.write(path.read_bytes())
+        if path.suffix == ".ipynb":
+            copied, kept = copied + (not there), kept + there
+    return copied, kept

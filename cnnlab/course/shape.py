@@ -1,0 +1,75 @@
+"""The shape of a lesson: what its head, its foot and its exercises owe to the student."""
+
+import re
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from cnnlab.course import answers, lesson, parts
+
+HEAD = (
+    r"^\*\*Time:\*\* about \d+ minutes",
+    r"^\*\*You need:\*\* \S",
+    r"^\*\*Afterwards you can:?\*\*\n+(?:- .+\n?){2,}",
+)
+QUESTIONS, READING = "## Three questions", "## Two things to read"
+EXERCISE = re.compile(r"^\*\*(\d+)(.*)", re.MULTILINE)  # "**1 ●● Count.** How many …"
+# Checks that take the expected answer from the cell, where the student sees it.
+IN_SIGHT = re.compile(r"\b(value|exercise|threaded|vectorized|collective|differences|Verdict)\(")
+FIRST_CHALLENGE = "05"
+
+
+def gaps(nb: NotebookNode, name: str) -> set[str]:
+    """What a lesson still lacks of its shape, a word each; see `found`. Empty if nothing."""
+    return set(found(nb, name))
+
+
+def found(nb: NotebookNode, name: str) -> Iterator[str]:
+    """Yield a word for each thing that the lesson of that name lacks.
+
+    head : how long it takes, what one needs to know, what one will be able to do
+    foot : three questions, and two things to read
+    predictions : two to four that `check.predict` compares
+    answers : no expected value and no check in sight, the model answers folded away
+    marks : ●, ●● or ●●● on every exercise
+    challenge : one, from lesson 05 on
+    glossary : a link to it
+    pictures : an alternative text for every image
+    """
+    text = "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    first = nb.cells[0].source if nb.cells else ""
+    if not all(re.search(pattern, first, re.MULTILINE) for pattern in HEAD):
+        yield "head"
+    items = (section(text, QUESTIONS, r"^\d\. "), section(text, READING, r"^- "))
+    if items != (3, 2):
+        yield "foot"
+    if not 2 <= len(re.findall(r"\bpredict\(\s*[\"'f]", code)) <= 4:
+        yield "predictions"
+    tail = after(nb, "## Exercises")
+    tags = [tag for cell in tail for tag in cell.metadata.get("tags", [])]
+    checks = "\n".join(cell.source for cell in tail if cell.cell_type == "code")
+    if "answers" not in tags or IN_SIGHT.search(checks):
+        yield "answers"
+    asked = EXERCISE.findall("\n".join(c.source for c in tail if c.cell_type == "markdown"))
+    marked = [re.match(r" ●{1,3} \S", rest) for _, rest in asked]
+    if not all(marked) or len(marked) != len(answers.of_lesson(name)):
+        yield "marks"
+    if parts.number(name) >= FIRST_CHALLENGE and not re.search(r"\bchallenge(_\w+)?\(", code):
+        yield "challenge"
+    if "](glossary.md#" not in text:
+        yield "glossary"
+    if any(lesson.undescribed(nb)):
+        yield "pictures"
+
+
+def section(text: str, heading: str, item: str) -> int:
+    """The number of items under a heading, up to the next heading."""
+    _, _, below = text.partition(f"{heading}\n")
+    return len(re.findall(item, re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0], re.M))
+
+
+def after(nb: NotebookNode, heading: str) -> list[NotebookNode]:
+    """The cells from that heading on; all if there is none."""
+    numbers = (n for n, cell in enumerate(nb.cells) if heading in cell.source)
+    return nb.cells[next(numbers, 0) :]

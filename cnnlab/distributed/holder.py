@@ -1,0 +1,117 @@
+"""Ways to train in which a rank holds a part of the parameters, and of the optimiser's state."""
+
+import copy
+
+import numpy as np
+
+from cnnlab.kernels import KERNELS, Strategy
+from cnnlab.training.method import Together
+from cnnlab.training.optimizers import Sgd
+from cnnlab.training.replica import Replica
+
+IN_A_ROW = 1024  # images between two messages about the loss
+
+
+class Flat:
+    """An array of parameters or of gradients, as an optimiser takes them."""
+
+    def __init__(self, flat: np.ndarray):
+        self.flat = flat
+
+
+class Part:
+    """What a rank holds: its parameters, their gradients, and an optimiser with their state.
+
+    `positions` are those of the parameters among all of the replica's.
+    """
+
+    def __init__(self, replica: Replica, positions: np.ndarray):
+        self.positions = positions
+        self.params = Flat(replica.params.flat[positions])
+        self.grads = Flat(np.zeros_like(self.params.flat))
+        self.optimizer = shard(replica.optimizer, positions, replica.params.flat.shape)
+        self.optimizer.begin(self.params)
+
+    @property
+    def n_bytes(self) -> dict[str, int]:
+        """The bytes of parameters, gradients and the optimiser's state."""
+        state = sum(array.nbytes for array in self.optimizer.state.values())
+        held = {"parameters": self.params.flat.nbytes, "gradients": self.grads.flat.nbytes}
+        return held | {"optimizer": state}
+
+
+class Holder(Together):
+    """The base of these methods: `cut` says what a rank holds, `gradients` finds its gradients.
+
+    While an epoch lasts, a rank steps along its own part. Between epochs `gather` brings all parts
+    to the replica of every rank, for the test and the checkpoint.
+    """
+
+    def __init__(self, comm):
+        super().__init__(comm)
+        self._of = self._part = None
+
+    def cut(self, replica: Replica) -> np.ndarray:
+        """The positions of the parameters that this rank holds; ValueError where it cannot be."""
+        raise NotImplementedError
+
+    def gradients(self, replica: Replica, part: Part, chosen: np.ndarray) -> float:
+        """Loss of a batch, of which each rank tells its part; the gradients go to `part`."""
+        raise NotImplementedError
+
+    def part(self, replica: Replica) -> Part:
+        """What this rank holds of a replica, cut when first asked for."""
+        if self._of is not replica:
+            check_apart(replica.strategy)
+            self._part, self._of = Part(replica, self.cut(replica)), replica
+            self.begin(self._part)
+        return self._part
+
+    def begin(self, part: Part) -> None:
+        """The part is there: take what is needed of it."""
+
+    def step(self, replica: Replica, chosen: np.ndarray) -> float:
+        """One step on the batch `chosen` of all ranks; the part of the loss that is told here."""
+        part = self.part(replica)
+        part.grads.flat[:] = 0
+        loss = self.gradients(replica, part, chosen)
+        part.optimizer.update(part.params, part.grads, len(chosen))
+        return loss
+
+    def loop(self, replica: Replica) -> None:
+        """No compiled loop: Python leads each step."""
+
+    def images_in_a_row(self, replica: Replica) -> int:
+        """How many images one call of `steps` takes."""
+        return max(1, IN_A_ROW // replica.batch) * replica.batch
+
+    def gather(self, replica: Replica) -> None:
+        """Bring every rank's parameters and state to all; the next epoch cuts them afresh."""
+        part = self.part(replica)
+        mine = part.positions, part.params.flat, part.optimizer.state
+        for positions, flat, state in self.comm.allgather(mine):
+            replica.params.flat[positions] = flat
+            for name, array in state.items():
+                whole = replica.optimizer.state[name]
+                whole[positions if whole.shape == replica.params.flat.shape else ...] = array
+        self._of = self._part = None
+
+
+def check_apart(strategy: Strategy) -> None:
+    """Raise ValueError for kernels that all ranks must call together."""
+    if strategy.together:
+        apart = ", ".join(name for name, of in KERNELS.items() if not of.together)
+        raise ValueError(
+            f"kernels: expected one of {apart}, as ranks differ in what they compute, "
+            f"got {strategy.name}"
+        )
+
+
+def shard(optimizer: Sgd, positions: np.ndarray, shape: tuple[int, ...]) -> Sgd:
+    """The same optimiser for some of the parameters: their state, and a copy of any other."""
+    mine = copy.copy(optimizer)
+    mine.state = {
+        name: array[positions] if array.shape == shape else array.copy()
+        for name, array in optimizer.state.items()
+    }
+    return mine

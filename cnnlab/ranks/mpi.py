@@ -1,0 +1,59 @@
+"""Names of MPI that hold in both worlds: `mpi.SUM`, `mpi.IN_PLACE`, `mpi.Win.Allocate(…)`.
+
+They are mpi4py's own where its MPI runs, as it does wherever there are real ranks. Otherwise they
+are texts; virtual ranks understand both. Look them up inside a function, not when a module loads.
+"""
+
+import sys
+
+REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
+NAMES = (*REDUCTIONS, "REPLACE", "NO_OP", "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
+NUMBERS = ("ANY_SOURCE", "ANY_TAG")  # -1, where MPI does not run
+
+
+def __getattr__(name: str):
+    if name not in NAMES + NUMBERS:
+        raise AttributeError(f"mpi.{name}: expected one of Win, {', '.join(NAMES + NUMBERS)}")
+    MPI = sys.modules.get("mpi4py.MPI")
+    return getattr(MPI, name) if MPI else -1 if name in NUMBERS else name
+
+
+def is_named(thing, name: str) -> bool:
+    """Whether something is what MPI calls so: the text, or mpi4py's object."""
+    if isinstance(thing, str):
+        return thing == name
+    MPI = sys.modules.get("mpi4py.MPI")
+    mine = getattr(MPI, name, None)
+    return MPI is not None and type(thing) is type(mine) and bool(thing == mine)
+
+
+def name_of(what: str, thing, among: tuple[str, ...]) -> str:
+    """The name of an operation or a kind of lock. Raises ValueError if it is none of them."""
+    for name in among:
+        if is_named(thing, name):
+            return name
+    raise ValueError(f"{what}: expected one of {', '.join(among)}, got {thing!r}")
+
+
+class Win:
+    """Windows, made as mpi4py's: memory of each rank that the others may reach."""
+
+    @staticmethod
+    def Create(memory, disp_unit: int = 1, *, comm):
+        """A window on an array of each rank, or None. All ranks of `comm` call it together."""
+        if hasattr(comm, "world"):
+            return comm.window(memory, disp_unit)
+        from mpi4py import MPI
+
+        return MPI.Win.Create(memory, disp_unit, comm=comm)
+
+    @staticmethod
+    def Allocate(size: int, disp_unit: int = 1, *, comm):
+        """A window on so many new bytes of each rank; `tomemory()` is what lies there."""
+        if hasattr(comm, "world"):
+            import numpy as np
+
+            return Win.Create(np.zeros(size, np.uint8), disp_unit, comm=comm)
+        from mpi4py import MPI
+
+        return MPI.Win.Allocate(size, disp_unit, comm=comm)

@@ -1,0 +1,173 @@
+"""Run a program again and again, each time as MPI also may, and say what is wrong with it.
+
+What a plain run shows is found at once: see `World.run`. Further runs show what depends on luck: no
+message is buffered; what is received is seen only after `Wait`; and of messages that a receive from
+any source could take, the last one comes first.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from cnnlab.ranks.virtual import leftovers
+from cnnlab.ranks.virtual.faults import Fault, written
+from cnnlab.ranks.virtual.messages import Request
+from cnnlab.ranks.virtual.topology import network_of
+from cnnlab.ranks.virtual.world import World
+
+
+class Replay(World):
+    """A world in which a program runs as MPI also may; it notes what tells one run from another.
+
+    What receives at the places `late` (None: all) get is seen only after `Wait`; `backwards`, the
+    last message that a receive from any source can take comes first. `courses` has what each pair
+    of ranks has sent, `receives` the places of receives that the program waits for itself, and
+    `choices`, for a receive from any source, its rank, its place, and which it took.
+    """
+
+    def __init__(self, *world, late: Collection | None = (), backwards: bool = False):
+        super().__init__(*world)
+        self.seen_late, self.backwards, self.error = late, backwards, None
+        self.courses: dict[tuple[int, int], list] = {}
+        self.receives: dict[tuple, None] = {}
+        self.choices: list[tuple[int, tuple, int]] = []
+
+    def send(self, request: Request) -> None:
+        """Post a send, and note it."""
+        pair = request.rank, request.peer
+        self.courses.setdefault(pair, []).append((request.tag, request.group, request.data))
+        super().send(request)
+
+    def late(self, receive: Request) -> bool:
+        """Whether the program sees what it receives only after `Wait`."""
+        self.receives[receive.rank, receive.where] = None
+        return self.seen_late is None or (receive.rank, receive.where) in self.seen_late
+
+    def until(self, at: float) -> float:
+        """How long to wait for other messages: backwards, until no other rank can go on."""
+        return math.inf if self.backwards else at
+
+    def choose(self, there: list[tuple]) -> tuple:
+        """Of messages from several ranks, which counts, and what could have."""
+        key = lambda one: (one[0], one[1].rank)  # noqa: E731
+        one = max(there, key=key) if self.backwards else min(there, key=key)
+        _, send, receive = one
+        if receive.any_source:
+            self.choices.append((receive.rank, receive.where, send.rank))
+        return one
+
+    def play(self, program: Callable, arguments: Sequence) -> "Replay":
+        """Run a program; what it raises is kept as its `error`."""
+        try:
+            self.run(program, *arguments)
+        except Exception as error:  # also the program's own: another run may raise none
+            self.error = error
+        return self
+
+
+def examine(
+    program: Callable, n_ranks: int, *arguments, network=None, speed: Sequence = ()
+) -> list[Fault]:
+    """The faults of `program(comm, *arguments)` on so many ranks; none, if none was found.
+
+    The program is run two to four times, and more often to say where a fault is; it must do the
+    same each time. What it raises itself is raised. Not found is what no run shows: a buffer that
+    was changed and then changed back, or a race in which the first and the last message to arrive
+    do the same.
+    """
+    network = network_of(network, n_ranks)
+    at_once = dataclasses.replace(network, link=dataclasses.replace(network.link, eager=0))
+
+    def play(network=network, **how) -> Replay:
+        return Replay(n_ranks, network, speed, **how).play(program, arguments)
+
+    plain = play()
+    if plain.error:
+        if not (found := getattr(plain.error, "faults", [])):
+            raise plain.error
+        return found
+    found = leftovers.leaks(plain)
+    unbuffered = play(at_once)
+    if unbuffered.error and play().error is None:
+        found += hazards(unbuffered.error)
+    if plain.receives:
+        found += early_reads(play, plain)
+    if plain.choices:
+        found += races(play, plain)
+    return found
+
+
+def hazards(error: Exception) -> list[Fault]:
+    """What goes wrong where no message is buffered."""
+    told = getattr(error, "faults", [])[:1]
+    text = f"it ends only because messages are small: {error}"
+    return [Fault("buffering hazard", fault.rank, fault.line, text) for fault in told]
+
+
+def early_reads(play: Callable, plain: Replay) -> list[Fault]:
+    """The receives whose buffers are read before `Wait`."""
+    if not differs(play, plain, late=None):
+        return []
+    found = []
+    for rank, where in plain.receives:
+        if what := differs(play, plain, late=[(rank, where)]):
+            text = f"the buffer of this receive is read before Wait: {what}"
+            found.append(Fault("local concurrency", rank, written(where), text))
+    return found
+
+
+def races(play: Callable, plain: Replay) -> list[Fault]:
+    """The receives from any source that decide how a run goes on."""
+    what = differs(play, plain, backwards=True)
+    if not what:
+        return []
+    taken: dict[tuple, list[int]] = {}
+    for rank, where, source in plain.choices:
+        taken.setdefault((rank, where), []).append(source)
+    for rank, where, source in play(backwards=True).choices:
+        first = taken.get((rank, where), [])
+        before = first.pop(0) if first else source
+        if before != source:
+            text = f"from any source, it takes the message of rank {before} or that of {source}"
+            return [Fault("message race", rank, written(where), f"{text}: {what}")]
+    return []
+
+
+def differs(play: Callable, plain: Replay, **how) -> str:
+    """What another run does otherwise than the plain one; "" if nothing, or if each run does so."""
+    what = difference(plain, play(**how))
+    return what if what and not difference(plain, play()) else ""
+
+
+def difference(one: Replay, other: Replay) -> str:
+    """What tells one run from another, in words; "" if nothing does."""
+    if other.error:
+        return f"another run ends with {type(other.error).__name__}: {other.error}"
+    for rank, (result, its) in enumerate(zip(one.results, other.results, strict=True)):
+        if not alike(result, its):
+            return f"in another run, rank {rank} returns something else"
+    for source, to in one.courses | other.courses:
+        if one.courses.get((source, to)) != other.courses.get((source, to)):
+            return f"in another run, rank {source} sends something else to rank {to}"
+    return ""
+
+
+def alike(a, b, compared: frozenset = frozenset()) -> bool:
+    """Whether two results are the same, as far as can be seen."""
+    if type(a) is not type(b):
+        return False
+    if id(a) in compared or isinstance(a, type):
+        return True
+    same = functools.partial(alike, compared=compared | {id(a)})
+    if isinstance(a, np.ndarray):
+        return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "__dict__"):
+        return same(vars(a), vars(b))
+    return type(a).__eq__ is object.__eq__ or bool(a == b) or bool(a != a and b != b)

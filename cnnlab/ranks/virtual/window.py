@@ -1,0 +1,253 @@
+"""Windows: memory of each rank that the others read and write without its help, as in MPI.
+
+A call costs its rank a call; its message is under way until `Flush`, `Unlock` or `Fence`, and only
+then is seen what it has fetched. Two ranks at one place at the same time, one of which writes, are
+a fault. What a rank does to its own part without a call is not seen.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cnnlab.ranks.mpi import REDUCTIONS, name_of
+from cnnlab.ranks.virtual.faults import blamed, site, written
+from cnnlab.ranks.virtual.messages import Request, raw
+from cnnlab.ranks.virtual.point_to_point import checked
+from cnnlab.ranks.virtual.rounds import UFUNCS
+
+ATOMIC = (*REDUCTIONS, "REPLACE", "NO_OP")
+
+
+@dataclass
+class Access:
+    """Bytes [first, last) of a part, what a rank does there, and its number once that is over."""
+
+    rank: int
+    kind: str
+    first: int
+    last: int
+    where: tuple[str, int]
+    over: int | None = None
+
+    def collides(self, other: "Access") -> bool:
+        """Whether the two may not come at the same time."""
+        apart = self.last <= other.first or other.last <= self.first or self.rank == other.rank
+        atomic = self.kind.startswith("Accumulate") and other.kind.startswith("Accumulate")
+        return not apart and not atomic and {self.kind, other.kind} != {"Get"}
+
+    def __str__(self) -> str:
+        return f"{self.kind} of rank {self.rank} ({written(self.where)})"
+
+
+@dataclass
+class Part:
+    """A rank's memory in a window, who has locked it, and what was done there."""
+
+    memory: np.ndarray
+    disp_unit: int
+    holders: dict[int, bool] = field(default_factory=dict)  # rank: whether it wants it alone
+    queue: list[tuple[Request, bool]] = field(default_factory=list)
+    told: dict[bool, list[np.ndarray]] = field(default_factory=lambda: {True: [], False: []})
+    accesses: dict[tuple, Access] = field(default_factory=dict)
+
+
+class Window:
+    """A window of a communicator's ranks, as one of them sees it; called as mpi4py's are."""
+
+    def __init__(self, comm, memory: np.ndarray | None, disp_unit: int = 1):
+        self.comm, self.world, self.me = comm, comm.world, comm.me
+        memory = raw(checked("memory", np.zeros(0) if memory is None else memory))
+        self.world.history.begin()
+        with (collective := comm._collective("Win")):
+            self.parts = self.world.windows.setdefault(collective.group, {})
+            self.parts[comm.rank] = Part(memory, disp_unit)
+            comm.Barrier()
+        self.key, self.pending = (collective.group, self.me), {}
+        self.locked, self.fenced = set(), False
+        self.world.resources[self.key] = "a window", self.me, site()
+
+    def tomemory(self) -> memoryview:
+        """This rank's part."""
+        return self.parts[self.comm.rank].memory.data
+
+    def Put(self, origin: np.ndarray, target_rank: int, target=None) -> None:
+        """Write an array to another rank's part; `target` is where, in units of its window."""
+        place = self._reach("Put", origin, target_rank, target)
+        place[:] = raw(origin)
+
+    def Get(self, origin: np.ndarray, target_rank: int, target=None) -> None:
+        """Read from another rank's part into an array, which has it after `Flush` or `Unlock`."""
+        place = self._reach("Get", origin, target_rank, target)
+        self.pending[target_rank][-1][1] = raw(origin), place.copy()
+
+    def Accumulate(self, origin: np.ndarray, target_rank: int, target=None, op="SUM") -> None:
+        """Add an array to another rank's part, each element at once."""
+        self._accumulate(origin, target_rank, target, name_of("op", op, ATOMIC))
+
+    def Fetch_and_op(
+        self, origin, result, target_rank: int, target_disp: int = 0, op="SUM"
+    ) -> None:
+        """Add one element to another rank's part, and fetch what was there before, at once."""
+        before = self._accumulate(origin, target_rank, target_disp, name_of("op", op, ATOMIC))
+        self.pending[target_rank][-1][1] = raw(checked("result", result)), before
+
+    def Lock(self, rank: int, lock_type="EXCLUSIVE", assertion: int = 0) -> None:
+        """Begin to reach a rank's part, alone or, with a shared lock, together with others."""
+        lock_type = "LOCK_EXCLUSIVE" if lock_type == "EXCLUSIVE" else lock_type
+        kind = name_of("lock_type", lock_type, ("LOCK_EXCLUSIVE", "LOCK_SHARED"))
+        self._acquire(rank, kind == "LOCK_EXCLUSIVE")
+
+    def Unlock(self, rank: int) -> None:
+        """Wait until all that was begun there is done, and let others in."""
+        self._in_epoch(rank)
+        self.Flush(rank)
+        self.locked.discard(rank)
+        part, told = self.parts[rank], self.world.history.of(self.me)
+        self._in_turn("Unlock", rank)
+        part.told[part.holders.pop(self.me)].append(told)
+        while part.queue and grants(part, part.queue[0][1]):
+            request, alone = part.queue.pop(0)
+            part.holders[request.rank] = alone
+            request.done = self.world.clocks[self.me] + self._latency(rank)
+            self.world.wake_for(request)
+
+    def Lock_all(self, assertion: int = 0) -> None:
+        """A shared lock of every rank's part."""
+        for rank in range(self.comm.size):
+            self._acquire(rank, False)
+
+    def Unlock_all(self) -> None:
+        """Wait until all that was begun is done, and give the locks back."""
+        self.Flush_all()
+        for rank in sorted(self.locked):
+            self.Unlock(rank)
+
+    def Flush(self, rank: int) -> None:
+        """Wait until all that this rank has begun at another's part is done."""
+        self._in_epoch(rank)
+        self._finish(rank)
+
+    Flush_local = Flush
+
+    def Flush_all(self) -> None:
+        """Wait until all that this rank has begun is done."""
+        for rank in list(self.pending):
+            self._finish(rank)
+
+    def Fence(self, assertion: int = 0) -> None:
+        """All ranks: what came before is done, and what comes after begins."""
+        self.Flush_all()
+        with self.comm._collective("Fence"):
+            self.comm.Barrier()
+        self.fenced = True
+
+    def Free(self) -> None:
+        """Give the window back, all ranks together."""
+        with self.comm._collective("Win.Free"):
+            self.comm.Barrier()
+        del self.world.resources[self.key]
+
+    def __getattr__(self, name):
+        raise AttributeError(f"win.{name}: the virtual world does not know it")
+
+    def _accumulate(self, origin, target_rank: int, target, op: str) -> np.ndarray:
+        place = self._reach(f"Accumulate by {op}", origin, target_rank, target)
+        before, there = place.copy(), place.view(origin.dtype)
+        if op == "REPLACE":
+            place[:] = raw(origin)
+        elif op != "NO_OP":
+            UFUNCS[op](there, origin.reshape(-1), out=there)
+        return before
+
+    def _reach(self, kind: str, origin: np.ndarray, rank: int, target) -> np.ndarray:
+        """The bytes of another's part that an array stands for, once it is this rank's turn."""
+        n_bytes = raw(checked("origin", origin)).size
+        self.comm._peer("target_rank", rank)
+        self._in_epoch(rank)
+        part, peer = self.parts[rank], self.comm.members[rank]
+        disp = target[0] if isinstance(target, list | tuple) else target or 0
+        first = disp * part.disp_unit
+        if not 0 <= first <= first + n_bytes <= part.memory.size:
+            raise ValueError(
+                f"target: expected a place in {part.memory.size} bytes of rank {rank}, got "
+                f"{n_bytes} bytes from {first} on"
+            )
+        self._in_turn(kind, rank, n_bytes)
+        begin, carry = self.world.clocks[self.me], self.world.network.carry
+        ends = peer, self.me  # what is fetched is sent once it was asked for
+        if kind == "Put" or kind.startswith("Accumulate"):
+            _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
+            done += self._latency(rank)  # until this rank is told so
+        else:
+            _, done = carry(self.world.busy, *ends, n_bytes, begin + self._latency(rank))
+        access = Access(self.me, kind, first, first + n_bytes, site())
+        self._alone(part, rank, access)
+        self.pending.setdefault(rank, []).append([done, None, access])
+        return part.memory[first : first + n_bytes]
+
+    def _alone(self, part: Part, rank: int, access: Access) -> None:
+        """Raise RuntimeError if another rank is at the same place at the same time."""
+        for other in part.accesses.values():
+            before = self.world.history.is_before(other.over, other.rank, self.me)
+            if access.collides(other) and not before:
+                first, last = max(access.first, other.first), min(access.last, other.last) - 1
+                error = RuntimeError(
+                    f"window: expected one at a time at bytes {first} to {last} of rank {rank}, "
+                    f"got {access} and {other}"
+                )
+                raise blamed(error, "global concurrency", self.me, written(access.where))
+        part.accesses[access.rank, access.kind, access.first, access.last] = access
+
+    def _acquire(self, rank: int, alone: bool) -> None:
+        self.comm._peer("rank", rank)
+        if rank in self.locked:
+            raise ValueError(f"lock: expected a part that is not locked, got {rank} once more")
+        part, request = self.parts[rank], self._in_turn("Lock", rank)
+        if grants(part, alone) and not part.queue:
+            part.holders[self.me] = alone
+            request.done = self.world.clocks[self.me] + 2 * self._latency(rank)
+        else:
+            part.queue.append((request, alone))
+        self.world.wait(request)
+        for told in part.told[True] + (part.told[False] if alone else []):
+            self.world.history.learn(self.me, told)
+        self.locked.add(rank)
+
+    def _finish(self, rank: int) -> None:
+        """Let time pass until what was begun at a part is done, and deliver what was fetched."""
+        pending = self.pending.pop(rank, [])
+        if not pending:
+            return
+        over = self.world.history.count(self.me)
+        request = self._request("Flush", rank)
+        request.done = max(done for done, *_ in pending)
+        self.world.wait(request)
+        for _, fetched, access in pending:
+            access.over = over
+            if fetched:
+                fetched[0][:] = fetched[1]
+
+    def _in_turn(self, kind: str, rank: int, n_bytes: int = 0) -> Request:
+        """Charge a call, and let those go on who are behind: what they do comes first."""
+        request = self._request(kind, rank)
+        self.world.charge(self.me, request.peer, n_bytes)
+        self.world.in_turn(request)
+        return request
+
+    def _request(self, kind: str, rank: int) -> Request:
+        mine = self.world, self.me, self.comm.members[rank], 0, self.key
+        return Request(kind, *mine, members=self.comm.members, where=site())
+
+    def _in_epoch(self, rank: int) -> None:
+        if rank not in self.locked and not self.fenced:
+            raise ValueError(f"window: expected Lock or Fence before, got none for rank {rank}")
+
+    def _latency(self, rank: int) -> float:
+        """Until a short message from this rank is at another, in seconds."""
+        route = self.world.network.route(self.me, self.comm.members[rank])
+        return sum(link.latency for _, link in route)
+
+
+def grants(part: Part, alone: bool) -> bool:
+    """Whether a part may be locked."""
+    return not part.holders or not (alone or any(part.holders.values()))

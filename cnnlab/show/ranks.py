@@ -1,0 +1,128 @@
+"""Pictures of a run of ranks, virtual or real: what each does when, and who sends how much to whom.
+
+They are drawn from a `cnnlab.ranks.record.Record`. Virtual seconds are called that on the axis, and
+so is a network that was slowed.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm
+from matplotlib.patches import Patch
+
+from cnnlab.bench.measure import digits, in_words, time_unit
+from cnnlab.ranks.record import Record
+from cnnlab.show.style import COLORS, GREY, INK, as_rows, figure
+
+KINDS = {
+    "computing": (("compute",), COLORS["threads"]),
+    "sending": (("send",), COLORS["vector"]),
+    "receiving, waiting": (("receive", "wait"), COLORS["loops"]),
+}
+FEW = 16  # ranks: each has a label, and each pair of them its numbers
+ARROWS = 300  # messages; of more, arrows would cover each other
+
+
+@figure
+def over_time(record: Record, *, until: float | None = None) -> Axes:
+    """Draw what each rank does when, a row for each, and an arrow for each message.
+
+    An arrow leads from the begin of the send to the end of the receive. The axis ends at `until`
+    seconds, for pictures to be compared; None: where the run does.
+    """
+    _, ax = plt.subplots(figsize=(9, 1.2 + record.size * (0.45 if record.size <= FEW else 0.14)))
+    scale, unit = unit_of(record, until)
+    for kinds, color in KINDS.values():
+        # A real rank may send and receive at the same time: above and below the line.
+        below, height = (-0.3, 0.6) if record.virtual or "compute" in kinds else (-0.3, 0.3)
+        below += 0.3 * (height == 0.3 and "wait" in kinds)
+        for rank in range(record.size):
+            mine = [e for e in record.events if e.rank == rank and e.kind in kinds]
+            spans = [(scale * e.begin, scale * (e.end - e.begin)) for e in mine]
+            ax.broken_barh(spans, (rank + below, height), color=color, linewidth=0)
+    ends = [((scale * m.begin, m.source), (scale * m.end, m.to)) for m in record.messages]
+    if len(ends) <= ARROWS:
+        look = {"arrowstyle": "-|>,head_length=0.3,head_width=0.15", "color": INK, "lw": 0.8}
+        for begin, end in ends:
+            ax.annotate("", end, begin, arrowprops=look | {"shrinkA": 0, "shrinkB": 0})
+    else:
+        ax.add_collection(LineCollection(ends, colors=INK, linewidths=0.25))
+    seen = {event.kind for event in record.events}
+    shown = {name: color for name, (kinds, color) in KINDS.items() if seen & {*kinds}}
+    keys = [Patch(color=color, label=name) for name, color in shown.items()]
+    look = {"frameon": False, "borderaxespad": 0, "fontsize": 9}
+    ax.legend(handles=keys, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.01), **look)
+    ax.set(xlabel=unit, xlim=(0, None if until is None else scale * until))
+    return rows(ax, record.size)
+
+
+@figure
+def by_pair(record: Record) -> Axes:
+    """Draw how many bytes, in how many messages, each rank (row) sends to each other (column)."""
+    counts, sums = record.by_pair()
+    side = 1.4 + (0.6 if record.size <= FEW else 0.11) * record.size
+    _, ax = plt.subplots(figsize=(side + 0.6, side))
+    most = max(sums.max(), 1)
+    shade = {"cmap": "Blues", "norm": LogNorm(most / 1e3, 2 * most)}
+    image = ax.imshow(np.ma.masked_equal(sums, 0).clip(most / 1e3), **shade)
+    for (row, column), n in np.ndenumerate(counts if record.size <= FEW else counts[:0]):
+        if n:
+            ink = "white" if sums[row, column] > most / 5 else INK
+            look = {"ha": "center", "va": "center", "fontsize": 8, "color": ink}
+            ax.text(column, row, f"{in_bytes(sums[row, column])}\n{n} ×", **look)
+    if record.size > FEW:
+        bar = ax.figure.colorbar(image, label="bytes", aspect=25, shrink=0.8)
+        bar.outline.set_visible(False)
+        bar.ax.yaxis.set_major_formatter(lambda n, _: in_bytes(n))
+    ticks = range(0, record.size, 1 if record.size <= FEW else 8)
+    ax.set(xlabel=f"to rank{slowed(record)}", ylabel="from rank", xticks=ticks, yticks=ticks)
+    ax.grid(visible=False)
+    return ax
+
+
+@figure
+def waiting(record: Record) -> Axes:
+    """Draw how long each rank waits for messages, and what share of the run that is."""
+    scale, unit = unit_of(record)
+    begin, end = record.span()
+    seconds = record.seconds("receive", "wait")
+    _, ax = plt.subplots(figsize=(7.5, 0.9 + record.size * (0.3 if record.size <= FEW else 0.15)))
+    bars = ax.barh(range(record.size), scale * seconds, 0.7, color=COLORS["loops"])
+    texts = [f"{in_words(s)}, {s / (end - begin or 1):.0%}" for s in seconds]
+    ax.bar_label(bars, texts, padding=4, fontsize=9 if record.size <= FEW else 6)
+    ax.axvline(scale * (end - begin), color=GREY, linestyle="--", linewidth=1.2)
+    right = 1.2 * scale * (end - begin) or 1
+    ax.set(xlabel=f"waiting, of the whole run (dashed): {unit}", xlim=(0, right))
+    return rows(ax, record.size)
+
+
+def rows(ax: Axes, size: int) -> Axes:
+    """A row for each rank, from rank 0 down; of many, every eighth has its name."""
+    ticks = range(0, size, 1 if size <= FEW else 8)
+    ax.set_yticks(ticks, [f"rank {rank}" for rank in ticks])
+    return as_rows(ax, range(size))
+
+
+def unit_of(record: Record, until: float | None = None) -> tuple[float, str]:
+    """Units of a second, and the name of one: of a virtual clock or a slowed network it says so.
+
+    It suits `until`, or else the end of the run.
+    """
+    scale, name = time_unit(record.span()[1] if until is None else until)
+    if record.virtual:
+        return scale, f"virtual {name} ({record.network})"
+    return scale, name + slowed(record)
+
+
+def slowed(record: Record) -> str:
+    """What to add to an axis where real ranks' network was slowed."""
+    return f" (network slowed to {record.network})" if record.network and not record.virtual else ""
+
+
+def in_bytes(n: int) -> str:
+    """A number of bytes in words."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n >= factor:
+            return f"{digits(n / factor)} {unit}"
+    return f"{n:g} B"

@@ -1,0 +1,31 @@
+"""Chains of supersteps send, between any two ranks, the bytes that the virtual world counts."""
+
+import numpy as np
+import pytest
+
+from cnnlab.bench.planner.machine import Machine
+from cnnlab.bench.planner.plan import CHAINS
+from cnnlab.bench.planner.supersteps import data
+from cnnlab.bench.virtual_steps import Compute
+from cnnlab.distributed import trial
+from tests.bench.planner.examples import QUICK, VIRTUAL, problem
+
+
+@pytest.mark.parametrize("network, n_ranks, batch", [("lenet5", 3, 10), ("report", 4, 3)])
+@pytest.mark.parametrize("name", [name for name, way in QUICK.items() if way.method in CHAINS])
+def test_every_byte_is_planned(name, network, n_ranks, batch):
+    way = QUICK[name]
+    chain = CHAINS[way.method][0](problem(network, n_ranks, batch), VIRTUAL, **way.options)
+    found = sum(step.often * step.sent for step in chain)
+    how = {"batch": batch, "in_a_row": way.in_a_row, **way.options}
+    counted = trial.sent(n_ranks, way.method, network, **how) / way.in_a_row
+    np.testing.assert_allclose(found, counted)
+
+
+def test_compressors_take_their_time_on_every_shard():
+    from cnnlab.bench.planner.machine import Packing
+
+    slow = Machine(packing={"fp16": Packing(Compute(1.0, 0.0), Compute(100.0, 0.0))})
+    free, paid = (data(problem(), machine, "fp16") for machine in (VIRTUAL, slow))
+    more = sum(step.computing for step in paid) - sum(step.computing for step in free)
+    assert more == pytest.approx(4 + 1 + 8 * 100)  # four shards and a sum; eight messages

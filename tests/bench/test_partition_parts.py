@@ -1,0 +1,48 @@
+import pytest
+
+from cnnlab.bench import partition_parts
+from cnnlab.bench.measure import Timing
+from cnnlab.kernels import partitioned
+from cnnlab.ranks.cluster import cluster
+
+
+def gathers_of_a_step():
+    from mpi4py import MPI
+
+    from cnnlab.bench import partition_parts
+
+    found = partition_parts.samples(MPI.COMM_WORLD, 8, 3)
+    return found, partition_parts.partitioned.communicator() is not None
+
+
+@pytest.mark.mpi
+def test_the_parts_of_a_step_are_timed_on_ranks():
+    with cluster(2) as ranks:
+        (found, restored), _ = ranks.run(gathers_of_a_step, timeout=300)
+    assert set(found) == {"one rank", "layers", "local", "messages", "kernels"}
+    assert all(len(of) == 3 for of in found.values()) and restored
+    assert all(a < b for a, b in zip(found["kernels"], found["local"], strict=True))
+
+
+def test_what_was_put_in_place_is_taken_out_again():
+    before = partitioned.vector
+    with pytest.raises(KeyError), partition_parts.in_place(vector=None):
+        assert partitioned.vector is None
+        raise KeyError
+    assert partitioned.vector is before
+
+
+def test_a_silent_communicator_notes_what_it_should_have_gathered():
+    comm = type("Comm", (), {"rank": 0, "size": 2})()
+    silent = partition_parts.Silent(comm)
+    silent.Allgatherv(None, (None, [3, 4]))
+    assert silent.asked == [[3, 4]]
+
+
+def test_what_parts_do_not_explain_is_waiting():
+    seconds = {"layers": 10.0, "local": 6.0, "messages": 3.0, "kernels": 4.0}
+    of = {name: Timing(name, (s,)) for name, s in seconds.items()}
+    cut = {"kernels": 4, "copies": 2, "messages": 3, "waiting": 1}
+    assert partition_parts.parts(of) == cut
+    of["layers"] = Timing("layers", (8.0,))
+    assert partition_parts.parts(of) == cut | {"waiting": 0}

@@ -1,0 +1,24 @@
+import pytest
+
+from cnnlab.bench import two_worlds
+from cnnlab.ranks.virtual import Link, World
+
+
+def test_virtual_ranks_take_longer_for_more_bytes_on_a_slower_link(monkeypatch):
+    monkeypatch.setattr(two_worlds, "SIZES", (2, 1 << 14))
+    slow = World(2, Link(1e-3, 1e6), measured=True).run(two_worlds.times, 2)[0]
+    assert slow["butterfly, 65,536 B"] > 0.0655 > slow["butterfly, 8 B"] > 1e-3
+    assert slow["a step, batch 256"] > 1e-3 + 9e3 / 1e6
+    lines = two_worlds.table({name: (t, 2 * t) for name, t in slow.items()}).splitlines()
+    assert len(lines) == 1 + len(slow) and all(line.endswith("2.00") for line in lines[1:])
+
+
+def test_an_image_has_its_seconds():
+    assert 1e-8 < two_worlds.seconds_per_image() < 1e-2
+
+
+@pytest.mark.mpi
+def test_both_worlds_are_set_beside_each_other(capsys, monkeypatch):
+    found = two_worlds.compare(repeats=2, rounds=1)
+    assert len(found) == 13 and all(real > 0 < virtual for real, virtual in found.values())
+    assert "virtual µs" in capsys.readouterr().out

@@ -1,0 +1,15 @@
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def lenient(monkeypatch):
+    """Checks return False, whatever is set where the tests run."""
+    monkeypatch.delenv("CNNLAB_STRICT", raising=False)
+
+
+@pytest.fixture(scope="session")
+def ipython():
+    """The shell of IPython, of which a process has one."""
+    from IPython.testing.globalipapp import start_ipython
+
+    return start_ipython()

@@ -1,0 +1,29 @@
+"""A small network of the report's form, its images, and training on them by the reference."""
+
+import numpy as np
+
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.network import report_network
+
+NET = report_network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
+N = 11
+
+
+def digits(seed=0):
+    rng = np.random.default_rng(seed)
+    images = rng.uniform(0, 1, (N, *NET.image_shape)).astype(np.float32)
+    return images, rng.integers(0, NET.classes, N)
+
+
+def trained(order, batch, rate, steps, net=NET, data=None):
+    """The same steps, by the reference: the parameters, and the mean loss of the last batch."""
+    images, labels = data or digits()
+    params = net.parameters(seed=1, dtype=np.float64)
+    grads = params.copy()
+    for i in range(steps):
+        chosen = order[i * batch : (i + 1) * batch]
+        x = images[chosen].astype(np.float64)
+        loss = loss_and_gradients(KERNELS["reference"], params, x, labels[chosen], grads)
+        params.flat -= rate / batch * grads.flat
+    return params.flat, loss / batch

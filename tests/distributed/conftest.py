@@ -1,0 +1,3 @@
+from tests.ranks.conftest import no_memory_left
+
+__all__ = ["no_memory_left"]

@@ -1,0 +1,106 @@
+"""Which options go with which way to train, before any rank has begun."""
+
+import argparse
+import math
+
+import pytest
+
+from cnnlab.distributed import METHODS, options
+from cnnlab.ranks.virtual import World
+from cnnlab.training import Method
+
+
+def chosen(words):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    options.add_options(parser)
+    return parser.parse_args(words.split())
+
+
+def test_what_was_given_goes_to_the_method():
+    words = chosen("--ranks hybrid --grid 1x2x1 --schedule gpipe --micro-batches 3 --cut pixels")
+    method = World(2).run(options.method(words))[0]
+    assert (method.schedule, method.n_micro, method.by) == ("gpipe", 3, "pixels")
+    given = {"grid": (1, 2, 1), "schedule": "gpipe", "n_micro": 3, "cut": "pixels"}
+    assert options.given(words) == given and options.given(chosen("--ranks data")) == {}
+
+
+def test_a_compressor_goes_with_data_parallelism():
+    words = chosen("--ranks data --compress qsgd2")
+    assert World(2).run(options.method(words))[0].compressed.size == 2
+    with pytest.raises(argparse.ArgumentError, match="expected 2, 4 or 8 bits, got 3"):
+        chosen("--compress qsgd3")
+
+
+def test_averages_are_of_so_many_steps_along_a_graph_or_a_spring():
+    ways = "local --every 4", "elastic --every 2 --moving-rate 0.3", "gossip --graph one-peer"
+    local, elastic, gossip = (
+        World(2).run(options.method(chosen(f"--ranks {words}")))[0] for words in ways
+    )
+    assert (local.every, elastic.every, gossip.every) == (4, 2, 1)
+    assert (elastic.moving_rate, gossip.graph) == (0.3, "one-peer")
+
+
+def test_staleness_is_a_number_of_steps_or_any():
+    for words, staleness in (("", 0), ("--staleness 2", 2), ("--staleness any", math.inf)):
+        way = options.method(chosen(f"--ranks server {words}"))
+        assert World(2).run(way)[0].staleness == staleness
+    with pytest.raises(argparse.ArgumentError, match="expected a whole number or any, got"):
+        chosen("--ranks server --staleness 1.5")
+
+
+def test_without_ranks_one_trains_alone():
+    assert type(options.method(chosen(""))(None)) is Method
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_made_of_a_communicator(name):
+    grid, n = "--grid 1x1x1" if name == "hybrid" else "", 2 if name == "server" else 1
+    way = options.method(chosen(f"--ranks {name} {grid}"))
+    assert World(n).run(way)[0].size == n
+
+
+@pytest.mark.parametrize(
+    "words, text",
+    [
+        ("--schedule gpipe", "--schedule: expected --ranks pipeline or hybrid with it, got none"),
+        ("--ranks data --cut pixels", "--cut: expected --ranks model or hybrid with it, got data"),
+        ("--ranks model --grid 1x1x1", "--grid: expected --ranks hybrid with it, got model"),
+        ("--ranks sharded --micro-batches 2", "--micro-batches: expected --ranks pipeline or"),
+        (
+            "--ranks model --compress qsgd4",
+            "--compress: expected --ranks data or server with it, got",
+        ),
+        ("--ranks data --every 2", "--every: expected --ranks local or elastic or gossip with it"),
+        ("--ranks local --graph ring", "--graph: expected --ranks gossip with it, got local"),
+        ("--ranks gossip --moving-rate 1", "--moving-rate: expected --ranks elastic with it, got"),
+        ("--ranks data --staleness 1", "--staleness: expected --ranks server with it, got data"),
+        ("--ranks data --lost go-on", "--lost: expected --ranks server with it, got data"),
+        ("--ranks server --lost go-on --virtual 3", "--lost: expected neither --virtual nor"),
+        ("--ranks hybrid", "--grid: expected data × pipeline × model, such as 2x2x2, with"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words, text):
+    with pytest.raises(ValueError, match=text):
+        options.method(chosen(words))
+
+
+@pytest.mark.parametrize("text", ["2x2", "2x2x0", "2x2x2x2", "axbxc", "-1x1x1"])
+def test_a_grid_is_three_numbers(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected three numbers such as 2x2x2"):
+        options.parse_grid(text)
+
+
+def test_the_link_is_that_of_virtual_ranks_unless_another_is_asked_for():
+    texts = "--ranks data", "--ranks data --virtual 2", "--ranks data --virtual 2 --link dgx1"
+    assert [options.link(chosen(words)) for words in texts] == [None, "10us,1GB/s", "dgx1"]
+
+
+@pytest.mark.parametrize("words", ["--ranks layers", "--ranks alone", ""])
+def test_compiled_messages_are_neither_slowed_nor_virtual(words):
+    ways = chosen(words)
+    ways.kernels = None
+    with pytest.raises(ValueError, match=r"^--link: expected --ranks data.* for one core, got "):
+        options.refuse_compiled("--link", ways)
+    ways.ranks, ways.kernels = "data", "threads"
+    with pytest.raises(ValueError, match=r"got --ranks data --kernels threads$"):
+        options.refuse_compiled("--link", ways)

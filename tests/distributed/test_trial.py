@@ -1,0 +1,67 @@
+"""Trials say what a way to train finds, holds, sends and takes; the same each time."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from cnnlab.distributed import trial
+from cnnlab.network import LENET5
+from cnnlab.ranks.virtual import World
+
+N = 4 * LENET5.parameters().flat.size
+
+
+def parameters(n_ranks, way, **options):
+    program = functools.partial(trial.parameters, way=way, network="lenet5", batch=8, **options)
+    return World(n_ranks).run(program)
+
+
+def test_every_rank_finds_the_parameters_of_the_uncut_network():
+    uncut = parameters(1, "alone")[0]
+    assert abs(uncut - LENET5.parameters().flat).max() > 1e-4
+    for way, options in {"data": {}, "hybrid": {"grid": (1, 1, 3)}, "sharded": {}}.items():
+        for params in parameters(3, way, **options):
+            np.testing.assert_allclose(params, uncut, atol=1e-5)
+
+
+def test_what_is_held_is_counted():
+    alone = trial.held(1, "data", "lenet5", optimizer="adam")[0]
+    assert alone == {"parameters": N, "gradients": N, "optimizer": 2 * N + 8}
+    shares = trial.held(3, "sharded", "lenet5", optimizer="adam")
+    assert sum(its["optimizer"] for its in shares) == 2 * N + 3 * 8
+
+
+def test_the_bytes_of_one_step_are_counted_by_pair():
+    allreduce = trial.sent(2, "data", "lenet5", batch=8)
+    assert allreduce.tolist() == [[0, N], [N, 0]]
+    assert trial.sent(4, "sharded", "lenet5", batch=8).sum() == 3 * 3 * N
+    stages = trial.sent(4, "pipeline", "lenet5", batch=8)
+    assert {tuple(pair) for pair in np.argwhere(stages)} == {
+        *((0, 1), (1, 2), (2, 3)),
+        *((1, 0), (2, 1), (3, 2)),
+    }
+
+
+def test_virtual_seconds_are_the_same_each_time_and_follow_the_network():
+    how = {"of": "lenet5", "batch": 16}
+    times = [trial.virtual_seconds(2, "10us,1GB/s", "data", **how) for _ in range(2)]
+    assert times[0] == times[1]
+    assert trial.virtual_seconds(2, "10us,10MB/s", "data", **how) > times[0] + N / 10e6 / 2
+    assert trial.virtual_seconds(1, None, "alone", **how) == pytest.approx(2 * times[0], rel=0.3)
+
+
+def test_steps_in_a_row_are_counted_together_and_timed_as_a_mean():
+    how = {"batch": 8, "every": 4}
+    assert trial.sent(2, "local", "lenet5", in_a_row=4, **how).tolist() == [[0, N], [N, 0]]
+    assert trial.sent(2, "local", "lenet5", in_a_row=2, **how).sum() == 0
+
+    def seconds(in_a_row):
+        def program(comm):
+            its = trial.Trial(comm, "local", "lenet5", **how)
+            return its.seconds(1, in_a_row)[0]
+
+        return World(2, "1ms,1GB/s").run(program)[0]
+
+    barrier = 8 * (seconds(4) - seconds(8))  # one for all steps of a sample
+    assert barrier == pytest.approx(1e-3 + 1e-6, rel=0.01)

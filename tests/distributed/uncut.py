@@ -1,0 +1,60 @@
+"""Whether ranks that hold parts of a network, and no rank alone, take the same steps."""
+
+import numpy as np
+
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.network import NETWORKS
+from cnnlab.ranks.virtual import World
+from cnnlab.training import Method, Replica, Sgd
+
+DIGITS = load("digits", 30, 10)
+BATCHES = np.array([3, 1, 4, 15, 9, 2, 6, 5, 8, 7, 29]), np.array([0, 11, 12])
+
+
+class Momentum(Sgd):
+    """Steps that depend on those before: state for each parameter, and a count for all."""
+
+    loop = None
+
+    def __init__(self, rate, n):
+        super().__init__(rate)
+        self.state = {"velocity": np.zeros(n, np.float32), "steps": np.zeros(1, np.float32)}
+
+    def update(self, params, grads, n_images):
+        self.state["steps"] += 1
+        self.state["velocity"] *= 0.5
+        self.state["velocity"] += grads.flat / n_images
+        params.flat -= self.rate / self.state["steps"] * self.state["velocity"]
+
+
+def replica(network, kernels="vector"):
+    strategy = KERNELS[kernels]
+    params = NETWORKS[network].parameters(0, strategy.dtype)
+    params.flat[params.flat == 0] = 0.01  # biases, of which an error would not show
+    optimizer = Momentum(0.5, params.flat.size)
+    return Replica(strategy, params, DIGITS.train_images, DIGITS.train_labels, 11, optimizer)
+
+
+def steps(method, network, kernels="vector"):
+    """The loss of two steps, and all parameters and state after them."""
+    of = replica(network, kernels)
+    loss = sum(method.total(method.step(of, chosen)) for chosen in BATCHES)
+    method.gather(of)
+    return loss, of.params.flat, of.optimizer.state
+
+
+def check(found, network, kernels="vector"):
+    """Compare what ranks have found with the steps of one."""
+    loss, params, state = steps(Method(), network, kernels)
+    assert abs(params - replica(network).params.flat).max() > 1e-3
+    for its_loss, its_params, its_state in found:
+        np.testing.assert_allclose(its_loss, loss, rtol=1e-5)
+        np.testing.assert_allclose(its_params, params, atol=2e-6)
+        for name, array in state.items():
+            np.testing.assert_allclose(its_state[name], array, atol=2e-6)
+
+
+def check_virtual(n, make, network, kernels="vector"):
+    """Compare virtual ranks that train with make(comm)."""
+    check(World(n).run(lambda comm: steps(make(comm), network, kernels)), network, kernels)

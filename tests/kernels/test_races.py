@@ -1,0 +1,57 @@
+"""Every kernel with a parallel loop passes `check.threaded`, which looks for races."""
+
+import importlib
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from cnnlab.check import threads
+from cnnlab.kernels import CONTRACT
+from tests.source import FILES
+
+OPTIONS = {"bias_private": {"n_blocks": 3}}
+UNFOLLOWED = {"bias_atomic", "bias_private", "cross_entropy"}  # only runs could show a race
+RACES = {"bias_race"}  # lesson 11 shows it
+# No operation of the contract, so it has no cases of its own.
+OTHERS = {
+    "count_apart", "hogwild", "on_all_threads", "sum_not_recognised", "sum_recognised",
+    "triangle_blocks", "triangle_cyclic",
+}  # fmt: skip
+
+
+def parallel_kernels():
+    for module in (
+        importlib.import_module(f"cnnlab.{name}") for name in FILES if "kernels" in name
+    ):
+        for name, kernel in vars(module).items():
+            if isinstance(kernel, Dispatcher) and kernel.targetoptions.get("parallel"):
+                if kernel.py_func.__module__ == module.__name__:
+                    yield pytest.param(name, kernel, id=f"{module.__name__}.{name}")
+
+
+def operation_of(name):
+    """The operation of the contract that a kernel's name begins with."""
+    name = name.replace("bias_", "conv_backward_bias_") if name.startswith("bias_") else name
+    return max((o for o in CONTRACT if name.startswith(o)), key=len, default=None)
+
+
+KERNELS = pytest.mark.parametrize("name, kernel", [*parallel_kernels()])
+
+
+@KERNELS
+def test_no_parallel_loop_races_as_far_as_plain_python_can_follow_it(name, kernel):
+    operation = operation_of(name)
+    assert (operation is None) == (name in OTHERS)
+    followed = operation and threads.follow(operation, kernel, {})
+    if followed is None:
+        assert name in OTHERS | UNFOLLOWED
+    else:
+        assert bool(followed) == (name not in RACES), str(followed)
+
+
+@pytest.mark.slow
+@KERNELS
+def test_a_parallel_kernel_is_right_on_any_number_of_threads(name, kernel):
+    if operation := operation_of(name):
+        verdict = threads.kernel(operation, kernel, **OPTIONS.get(name, {}))
+        assert bool(verdict) == (name not in RACES), str(verdict)

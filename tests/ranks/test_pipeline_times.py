@@ -1,0 +1,82 @@
+"""What schedules take: the figures of the lesson and of the papers."""
+
+import pytest
+
+from cnnlab.ranks.pipeline_schedules import SCHEDULES, Task, plan
+from cnnlab.ranks.pipeline_times import bubble, held, held_over_time, timed, wrong
+
+TWICE = {"F": 1, "B": 2, "W": 0}
+
+
+def end(schedule, size, n_micro, *units):
+    return max(span.end for span in timed(plan(schedule, size, n_micro), *units))
+
+
+def test_four_stages_and_eight_micro_batches_take_what_the_papers_say():
+    assert end("1f1b", 4, 8) == end("gpipe", 4, 8) == 22
+    assert end("1f1b", 4, 8, TWICE) == end("gpipe", 4, 8, TWICE) == 33
+    assert end("zero-bubble", 4, 8) == 27
+    assert end("interleaved", 4, 8) == 19
+
+
+@pytest.mark.parametrize("p", range(1, 7))
+@pytest.mark.parametrize("m", [6, 8, 13])
+def test_the_bubble_is_the_formulas(p, m):
+    for schedule in ("gpipe", "1f1b"):
+        assert bubble(timed(plan(schedule, p, m))) == pytest.approx((p - 1) / (m + p - 1))
+        assert bubble(timed(plan(schedule, p, m), TWICE)) == pytest.approx((p - 1) / (m + p - 1))
+    if m >= 2 * p - 1:
+        assert end("zero-bubble", p, m) == 3 * m + p - 1
+    if m % p == 0:
+        assert bubble(timed(plan("interleaved", p, m))) == pytest.approx((p - 1) / (2 * m + p - 1))
+
+
+@pytest.mark.parametrize("p, m", [(4, 8), (3, 9), (5, 2)])
+def test_one_forward_one_backward_holds_fewer_micro_batches(p, m):
+    most = {name: [max(held(tasks)) for tasks in plan(name, p, m)] for name in SCHEDULES}
+    assert most["gpipe"] == [m] * p
+    assert most["1f1b"] == [min(p - rank, m) for rank in range(p)]
+    assert most["zero-bubble"] == [min(p, m)] * p
+    assert all(held(tasks)[-1] == 0 for name in SCHEDULES for tasks in plan(name, p, m))
+
+
+def test_an_order_in_which_ranks_wait_for_each_other_is_refused():
+    first = [Task("F", 0, 0), Task("B", 0, 1), Task("F", 0, 1), Task("B", 0, 0)]
+    second = [Task(kind, 1, i) for i in range(2) for kind in "FB"]
+    with pytest.raises(ValueError, match=r"plan: .* got rank 0 before \('B', 0, 1\), rank 1 befo"):
+        timed([first, second])
+
+
+def test_activations_are_held_from_the_begin_of_f_to_the_end_of_what_needs_them_last():
+    first, second = held_over_time(timed(plan("1f1b", 2, 2)))
+    assert first == [(0, 0), (0, 1), (1, 2), (4, 1), (6, 0)]
+    assert second == [(0, 0), (1, 1), (3, 0), (3, 1), (5, 0)]
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (lambda of: of[:2], "a list of tasks for each of 3 ranks, got 2"),
+        (lambda of: [of[0][1:], *of[1:]], "rank 0 does F of micro-batch 0 0 times, expected once"),
+        (lambda of: [of[0] * 2, *of[1:]], "rank 0 does F of micro-batch 0 2 times"),
+        (lambda of: [of[1], of[0], of[2]], "rank 0 does F of micro-batch 0 0 times"),
+        (lambda of: [of[0], [*of[1], Task("W", 1, 0)], of[2]], "rank 0 does W of micro-batch 0 0"),
+        (lambda of: [[*of[0], Task("F", 5, 0)], *of[1:]], "rank 0 has 9 tasks, expected 8"),
+        (lambda of: [of[0][::-1], *of[1:]], "expected an order that comes to an end"),
+        (lambda of: of, ""),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_told(change, text):
+    assert wrong(plan("1f1b", 3, 4), 3, 4) == wrong(plan("zero-bubble", 3, 4), 3, 4) == ""
+    said = wrong(change(plan("1f1b", 3, 4)), 3, 4)
+    assert text in said and bool(said) == bool(text)
+
+
+def test_a_task_may_have_a_time_of_its_own_and_its_message_too():
+    two = plan("gpipe", 2, 1)
+    spans = timed(two, lambda task: 1.0 + task.stage)
+    assert [(s.task.kind, s.task.stage, s.end) for s in spans] == [
+        *(("F", 0, 1), ("F", 1, 3), ("B", 1, 5), ("B", 0, 6))
+    ]
+    late = timed(two, lambda task: 1.0, lambda before, task, done, free: max(done, free) + 10)
+    assert late[-1].end == 4 + 3 * 10  # F to F, F to B on a rank, B to B

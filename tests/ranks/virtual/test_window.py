@@ -1,0 +1,186 @@
+"""Windows in the virtual world: what they cost, and what two ranks may do at one place."""
+
+import numpy as np
+import pytest
+
+from cnnlab.ranks import mpi
+from cnnlab.ranks.virtual import Link, World, examine
+from cnnlab.ranks.virtual.leftovers import leaks
+
+LINK = Link(latency=1.0, bandwidth=8.0, call=0.125)
+
+
+def made(comm, n=4):
+    return mpi.Win.Allocate(8 * n, 8, comm=comm)
+
+
+def put_to_next(comm, n):
+    window = made(comm)
+    window.Lock((comm.rank + 1) % comm.size)
+    before = comm.clock()
+    window.Put(np.ones(n), (comm.rank + 1) % comm.size)
+    called = comm.clock()
+    window.Flush((comm.rank + 1) % comm.size)
+    done = comm.clock()
+    window.Unlock((comm.rank + 1) % comm.size)
+    window.Free()
+    return called - before, done - before
+
+
+def test_a_put_costs_a_call_and_its_message_is_waited_for_by_flush():
+    for call, done in World(2, LINK).run(put_to_next, 2):
+        assert call == 0.125 and done == pytest.approx(0.125 + 2 + 2)  # there, and back a word
+
+
+def test_what_is_fetched_is_seen_after_flush():
+    def program(comm):
+        window, got = made(comm), np.full(1, -1.0)
+        window.Lock(0, mpi.LOCK_SHARED)
+        window.Get(got, 0, 3)
+        early = got[0]
+        window.Unlock(0)
+        window.Free()
+        return early, got[0]
+
+    assert World(3, LINK).run(program) == [(-1, 0)] * 3
+
+
+def test_exclusive_locks_come_one_after_the_other():
+    def program(comm):
+        window, seen = made(comm), np.zeros(1)
+        comm.compute(0.1 * comm.rank)
+        window.Lock(0)
+        window.Get(seen, 0)
+        window.Flush(0)
+        comm.compute(10)
+        window.Put(seen + 1, 0)
+        window.Unlock(0)
+        window.Free()
+        return seen[0]
+
+    world = World(5, LINK)
+    assert world.run(program) == [0, 1, 2, 3, 4] and world.seconds > 50
+
+
+def both_put(comm):
+    window = made(comm)
+    window.Fence()
+    window.Put(np.ones(1), 0, comm.rank // 2)  # here
+    window.Fence()
+    window.Free()
+
+
+def put_and_get(comm):
+    window = made(comm)
+    window.Lock_all()
+    if comm.rank == 1:
+        window.Put(np.ones(2), 2, 1)
+    elif comm.rank == 2:
+        window.Get(np.ones(1), 2, 2)  # here
+    window.Unlock_all()
+    window.Free()
+
+
+def not_flushed(comm):
+    window = made(comm)
+    window.Lock_all()
+    if comm.rank == 0:
+        window.Put(np.ones(1), 2)
+    comm.Barrier()
+    if comm.rank == 1:
+        window.Accumulate(np.ones(1), 2)  # here
+    window.Unlock_all()
+    window.Free()
+
+
+@pytest.mark.parametrize(
+    "program, ranks, place",
+    [(both_put, {0, 1}, "0 to 7 of rank 0"), (put_and_get, {1, 2}, "16 to 23 of rank 2"),
+     (not_flushed, {0, 1}, "0 to 7 of rank 2")],
+)  # fmt: skip
+def test_two_ranks_at_one_place_are_named(program, ranks, place):
+    with pytest.raises(RuntimeError, match=f"expected one at a time at bytes {place}") as raised:
+        World(3).run(program)
+    (fault,) = raised.value.faults
+    assert fault.kind == "global concurrency" and fault.rank in ranks
+    assert fault.line.startswith("test_window.py:")
+    assert [found.kind for found in examine(program, 3)] == [fault.kind]
+    for rank in ranks:
+        assert f"of rank {rank} (test_window.py:" in str(raised.value)
+
+
+def other_places(comm):
+    window = made(comm)
+    window.Fence()
+    window.Put(np.ones(1), 0, comm.rank)
+    window.Fence()
+    window.Free()
+
+
+def accumulate(comm):
+    window, before = made(comm), np.zeros(1)
+    window.Lock_all()
+    window.Accumulate(np.ones(2), 0)
+    window.Fetch_and_op(np.ones(1), before, 0, 1)
+    window.Unlock_all()
+    window.Free()
+
+
+def flushed(comm):
+    window = made(comm)
+    window.Lock_all()
+    if comm.rank == 0:
+        window.Put(np.ones(1), 2)
+        window.Flush(2)
+        comm.send("written", 1)
+    elif comm.rank == 1:
+        comm.recv(source=0)
+        window.Put(np.ones(1), 2)
+    window.Unlock_all()
+    window.Free()
+
+
+@pytest.mark.parametrize("program", [other_places, accumulate, flushed])
+def test_their_correct_twins_raise_nothing(program):
+    world = World(3)
+    world.run(program)
+    assert leaks(world) == [] == examine(program, 3)
+
+
+def test_what_mpi_may_let_pass_is_refused():
+    def no_epoch(comm):
+        made(comm).Put(np.ones(1), 0)
+
+    def outside(comm):
+        window = made(comm)
+        window.Fence()
+        window.Put(np.ones(2), 0, 3)
+
+    def twice(comm):
+        window = made(comm)
+        window.Lock(0, mpi.LOCK_SHARED)
+        window.Lock(0, mpi.LOCK_SHARED)
+
+    for program, text in (
+        (no_epoch, "window: expected Lock or Fence before"),
+        (outside, "target: expected a place in 32 bytes of rank 0, got 16 bytes from 24 on"),
+        (twice, "lock: expected a part that is not locked"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            World(2).run(program)
+    with pytest.raises(AttributeError, match=r"win\.Sync: the virtual world does not know it"):
+        World(1).run(lambda comm: made(comm).Sync())
+
+
+def test_a_lock_that_is_never_given_back_is_a_deadlock():
+    def program(comm):
+        made(comm).Lock(0)
+
+    with pytest.raises(RuntimeError, match=r"deadlock: rank 1 waits for rank 0 .*Lock"):
+        World(2).run(program)
+
+
+def test_a_window_that_is_never_freed_is_a_leak():
+    world = World(2)
+    world.run(lambda comm: made(comm) and None)
+    assert [fault.rank for fault in leaks(world)] == [0, 1]

@@ -1,0 +1,186 @@
+import time
+
+import numpy as np
+import pytest
+
+from cnnlab.data import load
+from cnnlab.distributed.data_parallel import DataParallel
+from cnnlab.network import NETWORKS
+from cnnlab.ranks.virtual import Deadlock, Link, World
+from cnnlab.training import train
+
+LINK = Link(latency=1.0, bandwidth=100.0, call=0.25, eager=400)
+
+
+def one_message(n):
+    def program(comm):
+        a = np.zeros(n, np.uint8)
+        if comm.rank == 0:
+            comm.Send(a, 1)
+        else:
+            comm.compute(5)
+            comm.Recv(a, 0)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "n, sender, receiver",
+    [
+        (200, 0.25 + 2, 5.25),  # sent off, and there before it is asked for
+        (500, 5.25 + 5, 5.25 + 5 + 1),  # waits for its receiver
+    ],
+)
+def test_messages_take_their_time(n, sender, receiver):
+    world = World(2, LINK)
+    world.run(one_message(n))
+    assert world.clocks == pytest.approx([sender, receiver])
+    assert world.seconds == max(world.clocks)
+
+
+@pytest.mark.parametrize("n", [200, 500])
+def test_a_message_is_recorded_from_the_begin_of_its_send_to_the_end_of_its_receive(n):
+    world = World(2, LINK)
+    world.run(one_message(n))
+    assert world.record.messages == [(0, 1, n, 0, world.clocks[1])]
+    assert world.record.virtual and world.record.network == str(LINK)
+
+
+def test_a_slow_rank_is_waited_for():
+    world = World(3, LINK, speed=[1, 1, 4])
+    world.run(lambda comm: (comm.compute(2), comm.Barrier()))
+    assert min(world.clocks) > 8
+    busy = {rank: sum(e.end - e.begin for e in world.events if e[:2] == (rank, "compute"))
+            for rank in range(3)}  # fmt: skip
+    assert busy == {0: 2, 1: 2, 2: 8}
+
+
+def test_from_any_source_messages_come_in_the_order_of_their_arrival():
+    def program(comm):
+        if comm.rank == 0:
+            return [comm.recv() for _ in range(comm.size - 1)]
+        comm.compute((3, 1, 2)[comm.rank - 1])
+        return comm.send(comm.rank, 0)
+
+    assert World(4, LINK).run(program)[0] == [2, 3, 1]
+
+
+@pytest.mark.parametrize("receiver", [0, 1, 2])
+def test_from_any_source_one_waits_for_what_may_still_come_first(receiver):
+    def program(comm):
+        if comm.rank == receiver:
+            return [comm.recv() for _ in range(2)]
+        first = comm.rank == min({0, 1, 2} - {receiver})
+        comm.compute(20 if first else 1)
+        return comm.send("late" if first else "early", dest=receiver)
+
+    assert World(3, LINK).run(program)[receiver] == ["early", "late"]
+
+
+def test_who_is_woken_earlier_than_it_thought_goes_on_then():
+    def program(comm):
+        to, seconds = [(1, 20), (3, 0), (1, 1), (None, 0), (3, 10)][comm.rank]
+        if comm.rank == 3:
+            return [comm.recv() for _ in range(2)]
+        told = comm.recv() if comm.rank == 1 else comm.rank
+        comm.compute(seconds)
+        comm.send(told, dest=to)
+        return comm.recv() if comm.rank == 1 else None
+
+    assert World(5, LINK).run(program)[3] == [2, 4]
+
+
+def test_a_world_runs_one_program_after_the_other():
+    world = World(2, LINK)
+    world.run(lambda comm: comm.Barrier())
+    with pytest.raises(Deadlock):
+        world.run(lambda comm: comm.recv(source=1 - comm.rank))
+
+
+def test_one_run_is_like_the_other():
+    def program(comm):
+        comm.compute(1e-3 * (comm.rank % 3))
+        comm.Allreduce(np.ones(100), np.ones(100))
+
+    worlds = [World(9), World(9)]
+    for world in worlds:
+        world.run(program)
+    assert worlds[0].events == worlds[1].events and worlds[0].clocks == worlds[1].clocks
+
+
+def test_measured_computing_passes_on_the_clock():
+    def program(comm):
+        sum(range(200_000))
+        comm.Barrier()
+
+    world = World(2, Link(0, 1e12, 0), measured=True)
+    world.run(program)
+    assert all(0 < clock < 10 for clock in world.clocks)
+
+
+def test_what_the_world_does_within_a_call_is_not_measured(monkeypatch):
+    now = [0.0]
+
+    def slow_site():
+        now[0] += 1.0  # of what a call takes, by this clock
+        return "here", 1
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    for module in ("messages", "point_to_point", "faults", "collectives"):
+        monkeypatch.setattr(f"cnnlab.ranks.virtual.{module}.site", slow_site)
+
+    def program(comm):
+        a, b = np.zeros((2, 3), np.float32)
+        comm.Sendrecv(a, 1 - comm.rank, 0, b, 1 - comm.rank, 0)
+        request = comm.Isend(a, 1 - comm.rank)
+        comm.Recv(b, 1 - comm.rank)
+        request.Wait()
+        comm.Allreduce(a, b)
+        now[0] += 0.25  # of its own
+        comm.Barrier()
+
+    world = World(2, Link(0, 1e12, 0), measured=True)
+    world.run(program)
+    assert now[0] > 10 and max(world.clocks) < 1
+
+
+def test_a_failure_says_whose_it_was():
+    def program(comm):
+        if comm.rank == 1:
+            raise ZeroDivisionError("mine")
+        comm.Barrier()
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        World(3).run(program)
+    assert raised.value.__notes__ == ["raised by rank 1 of 3, in the virtual world"]
+
+
+@pytest.mark.parametrize("wrong", [{"n_ranks": 0}, {"n_ranks": 2, "speed": [1.0]}])
+def test_impossible_worlds_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected"):
+        World(**wrong)
+
+
+DIGITS = load("digits", 100, 50)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 9])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_any_number_of_ranks_finds_the_parameters_of_one(size, network):
+    how = {"batch": 25, "epochs": 2, "progress": False, "network": NETWORKS[network]}
+    alone = train(DIGITS, "vector", **how)
+    world = World(size, measured=True)
+    runs = world.run(lambda comm: train(DIGITS, "vector", method=DataParallel(comm), **how))
+    assert len({run.params.flat.tobytes() for run in runs}) == 1
+    assert np.allclose(runs[0].params.flat, alone.params.flat, atol=2e-5)
+    for row, expected in zip(runs[0].history, alone.history, strict=True):
+        assert row["loss"] == pytest.approx(expected["loss"], abs=1e-4)
+        assert row["test_accuracy"] == expected["test_accuracy"]
+
+
+def test_ranks_that_disagree_say_so():
+    def program(comm):
+        return train(DIGITS, "vector", seed=comm.rank, method=DataParallel(comm), progress=False)
+
+    with pytest.raises(ValueError, match="ranks: expected the same plan on all"):
+        World(2).run(program)

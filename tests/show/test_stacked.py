@@ -1,0 +1,15 @@
+import matplotlib.pyplot as plt
+import pytest
+
+from cnnlab.show import plots, stacked
+
+
+def test_parts_stand_end_to_end_and_the_total_at_the_end():
+    ax = stacked.parts({"a": {"sums": 3e-6, "sigmoid": 1e-6}, "b": {"sums": 1e-6}}, per="block")
+    first, second = ax.containers[:2]
+    assert [bar.get_width() for bar in first] == pytest.approx([3, 1])
+    assert second[0].get_x() == pytest.approx(3) and second[0].get_width() == pytest.approx(1)
+    assert ax.texts[0].get_text() == "4.00 µs: sums 3.00 µs, sigmoid 1.00 µs"
+    by_layer = plots.layer_times({"a": {"conv": 3.0, "pool": 1.0, "sigmoid": 1.0}}).containers
+    assert by_layer[2][0].get_facecolor() == second[0].get_facecolor()  # the sigmoid's, everywhere
+    plt.close("all")
