@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from cnnlab.ranks import Alone, prepare, shared_memory_files, world
-from cnnlab.runtime import thread_pool
-from cnnlab.runtime.failures import MENDABLE, one_line, status
+from cnnlab.runtime import failures, thread_pool
+from cnnlab.runtime.failures import MENDABLE, MPIEXEC, one_line, status
 
 OPEN_MPIS = "OMPI_COMM_WORLD_SIZE"
-STARTED = "PMI_SIZE", OPEN_MPIS  # mpiexec sets one to the number of ranks
-RANK = "PMI_RANK", "OMPI_COMM_WORLD_RANK"  # and one to the number of this rank
+RANK = "PMI_RANK", "OMPI_COMM_WORLD_RANK"  # mpiexec sets one to the number of this rank
 PATIENCE = 3.0  # seconds to see whether every rank has failed
 FAREWELL = 0.5  # seconds for mpiexec to forward a message; it drops what is left when the job ends
 
@@ -110,8 +109,10 @@ def end_when_interrupted() -> None:
     Rank 0 does that; were another to leave it, rank 0 might wait for that one and say nothing. An
     exception would not do: some modules crash if one reaches them while they are imported.
     """
-    if any(name in os.environ for name in STARTED):
+    if any(name in os.environ for name in MPIEXEC):
         signal.signal(signal.SIGINT, interrupted if is_first() else signal.SIG_IGN)
+        if failures.interrupted_early and is_first():
+            interrupted()
 
 
 def interrupted(*_) -> None:
@@ -161,7 +162,7 @@ def threads_for(strategies, asked: int | None) -> int:
 
 def started() -> int:
     """The number of ranks that mpiexec started, this process among them; 1 without it."""
-    return max(int(os.environ.get(name, 1)) for name in STARTED)
+    return max(int(os.environ.get(name, 1)) for name in MPIEXEC)
 
 
 def abort(comm, exit_status: int) -> None:

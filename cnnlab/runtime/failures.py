@@ -5,6 +5,9 @@ import signal
 import sys
 
 MENDABLE = ValueError, OSError, MemoryError, RuntimeError
+MPIEXEC = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # it sets one of them to the number of ranks
+
+interrupted_early = False  # a rank, by an interrupt that nobody has answered yet
 
 
 def one_line(problem: BaseException) -> str:
@@ -23,7 +26,8 @@ def status(problem: BaseException) -> int:
 def stop_in_one_line() -> None:
     """Let an interrupt end the program with one line and status 130, as while it imports modules.
 
-    Some modules crash if an exception reaches them then. An interrupt that is ignored stays so.
+    Some modules crash if an exception reaches them then. An interrupt that is ignored stays so. A
+    rank only remembers it: were it to end before MPI starts, mpiexec and the others would go on.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
@@ -36,5 +40,9 @@ def stop_by_exception() -> None:
 
 
 def _stop(*_) -> None:
+    global interrupted_early
+    if any(name in os.environ for name in MPIEXEC):
+        interrupted_early = True
+        return
     os.write(sys.stderr.fileno(), b"cnnlab: stopped\n")
     os._exit(130)

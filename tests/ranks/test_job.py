@@ -138,7 +138,7 @@ def test_open_mpis_mpiexec_is_refused_before_another_mpi_starts_and_aborts():
 def test_an_interrupt_at_any_moment_is_one_line_and_status_130(seconds):
     options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
     process = start(2, "-m", "cnnlab", "train", *options)
-    until(lambda: any(map(ignores_interrupts, psutil.Process(process.pid).children(True))))
+    until(lambda: sum(map(has_begun, psutil.Process(process.pid).children(True))) == 2)
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     try:
@@ -149,11 +149,25 @@ def test_an_interrupt_at_any_moment_is_one_line_and_status_130(seconds):
     assert process.returncode == 130 and said == ["cnnlab: stopped"]
 
 
-def ignores_interrupts(process):
-    """Whether it is a rank beyond 0 that has come so far."""
+def has_begun(process):
+    """Whether it is a rank that is past Python's own start, where an interrupt is Python's."""
     with contextlib.suppress(OSError):  # it has just ended
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        return int(re.search(r"SigIgn:\s*(\w+)", status)[1], 16) >> (signal.SIGINT - 1) & 1
+        return "llvmlite" in Path(f"/proc/{process.pid}/maps").read_text()
+    return False
+
+
+def test_an_interrupt_before_a_rank_knows_of_the_others_ends_them_too():
+    program = """
+import os, signal, time
+from cnnlab.runtime import failures
+failures.stop_in_one_line()
+os.kill(os.getpid(), signal.SIGINT)
+from cnnlab.ranks import job
+job.end_when_interrupted()
+time.sleep(60)
+"""
+    _, err = run(2, "-c", program, status=130)
+    assert err == "cnnlab: stopped\n"
 
 
 def test_ranks_without_mpi_are_refused(monkeypatch):
