@@ -5,7 +5,7 @@ LOWEST = build/venv-lowest
 LOWEST_PYTHON ?= $(VENV)/bin/python
 LESSON ?=
 QUICK = "not slow and not mpi and not gpu and not browser"
-PYTEST = pytest -n 3 --dist loadfile
+PYTEST = pytest -n 4 --dist loadfile
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
 SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 

@@ -97,6 +97,7 @@ def test_python_in_the_place_of_compiled_kernels_is_refused(capsys, monkeypatch)
     assert capsys.readouterr().err.startswith("cnnlab: NUMBA_DISABLE_JIT: expected 0")
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -113,6 +114,7 @@ def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp
     assert json.loads(said.out.splitlines()[-1])["results"]
 
 
+@pytest.mark.slow
 def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp_path):
     options = [
         "--kernels",

@@ -22,11 +22,13 @@ def members(name: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(MARK) == name:
+            if process.pid == os.getpid() or process.environ().get(MARK) != name:
+                continue
+            if process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.Error:  # another user's, or just ended
             continue
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+    return found
 
 
 def end(name: str, shared: Iterable[str] = ()) -> None:

@@ -73,6 +73,7 @@ def test_fp_f_reads_beyond_its_maps_and_is_256_times_too_large():
     assert z[:6] == pytest.approx(256 * (x[..., None] * w[:6]).sum((1, 2, 3)), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_bp_f_stores_prefix_sums():
     dw, db, dz, x = unset(10, 6, 6, 6), unset(10), drawn(10), drawn(6, 6, 6)
     found = faults("bp_f", dw, db, dz, x)

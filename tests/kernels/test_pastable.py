@@ -1,4 +1,7 @@
-"""Every kernel runs from its source alone, where nothing but NumPy and Numba is imported."""
+"""Every kernel runs from its source alone, where nothing but NumPy and Numba is imported.
+
+Those that lessons show are compiled from their source there, and checked.
+"""
 
 import builtins
 import dis
@@ -19,7 +22,7 @@ from cnnlab.kernels.compiled import vector_registers
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.kernels.vector import lanes, side_by_side, steps
 from cnnlab.network import report_network
-from cnnlab.runtime import thread_pool
+from tests.source import NOTEBOOKS
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
 # Not for pasting: steps made of other kernels, what compiled kernels call, probes, which are of no
@@ -48,6 +51,13 @@ MODULES = [
 SINGLE = [
     (module, name) for module in MODULES for name in kernels_of(module) if name not in ON_BLOCKS
 ]
+LESSONS = "".join(file.read_text("utf-8") for file in NOTEBOOKS.glob("*.ipynb"))
+IN_NO_LESSON = [
+    pytest.param(module, name, id=short)
+    for module, name in SINGLE
+    if f'"kernel:{(short := f"{module.__name__}.{name}".removeprefix("cnnlab.kernels."))}"'
+    not in LESSONS
+]
 
 
 @functools.cache
@@ -70,23 +80,9 @@ def calls():
     found = {
         "max_pool_forward": (random(2, 1, 7, 11), random(2, 1, 2, 3), 0 * places, 3),
         "max_pool_backward": (random(2, 1, 2, 3), places, random(2, 1, 7, 11), 3),
-        "average_pool_forward": (random(2, 1, 7, 11), random(2, 1, 2, 3), places, 3),
-        "average_pool_backward": (random(2, 1, 2, 3), places, random(2, 1, 7, 11), 3),
-        "triangle_blocks": (random(5, 7), np.zeros(5, np.float32)),
-        "triangle_cyclic": (random(5, 7), np.zeros(5, np.float32), 2),
-        "triangle_task": (random(5, 7), np.zeros(5, np.float32), 3),
         "hogwild": (places[0, 0], random(2, 3), random(2), random(9), np.zeros(9), 0.1, 1),
-        "count_apart": (np.array([[0] * 8, [1] * 8]), np.zeros(2, np.int64), 10),
-        "unfold": (random(2, 3, 5, 6), random(3, 3, 3, 2, 3, 4)),
         "fold": (random(3, 3, 3, 2, 3, 4), random(2, 3, 5, 6)),
-        "cut": (random(2, 3, 7, 9), 4, 2, 3, 4),
-        "join": (random(2, 2, 3, 2, 4, 5), random(3), random(2, 3, 7, 9)),
-        "sum_recognised": (np.arange(9.0),),
-        "sum_not_recognised": (np.arange(9.0), np.arange(9) % 4, np.zeros(4)),
     }
-    for name in ("race", "by_filter", "private", "tree"):
-        blocks = (3,) if name == "private" else ()
-        found[f"bias_{name}"] = (random(5, 2, 4, 3), np.zeros(2, np.float32), *blocks)
 
     def recording(name, function):
         def record(*arguments):
@@ -130,11 +126,7 @@ def run(function, arguments, options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "module, name",
-    SINGLE,
-    ids=[f"{m.__name__.removeprefix('cnnlab.kernels.')}.{name}" for m, name in SINGLE],
-)
+@pytest.mark.parametrize("module, name", IN_NO_LESSON)
 def test_a_kernel_runs_from_its_source_alone(module, name, calls):
     original = getattr(module, name)
     alone = dict(with_vectors()) if module is lanes else {}
@@ -150,8 +142,7 @@ def test_a_kernel_runs_from_its_source_alone(module, name, calls):
     else:
         arguments = calls[name]
     options = {"stride": 1} if name in STRIDES else {}
-    with thread_pool.threads(1):  # bias_race and sum_not_recognised are right on one thread only
-        results = run(pasted, arguments, options), run(original, arguments, options)
+    results = run(pasted, arguments, options), run(original, arguments, options)
     for got, expected in zip(*results, strict=True):
         # Not to the bit: code that was kept from an earlier run may add in another order.
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

@@ -29,6 +29,20 @@ def names(monkeypatch, no_memory_left):
         assert watchdog.members(name) == []
 
 
+def test_a_member_that_ends_while_it_is_looked_at_is_none(monkeypatch):
+    def ended(process):
+        raise psutil.NoSuchProcess(process.pid)
+
+    name, command = "a cluster of one", [sys.executable, "-c", "input()"]
+    environment = os.environ | {watchdog.MARK: name}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as process:
+        while not watchdog.members(name):  # it has not begun
+            time.sleep(0.01)
+        monkeypatch.setattr(psutil.Process, "status", ended)
+        assert watchdog.members(name) == []
+        process.communicate(b"\n")
+
+
 def number():
     from mpi4py import MPI
 

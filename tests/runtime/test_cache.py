@@ -47,6 +47,7 @@ def run(folder, program=PROGRAM):
     return done.stdout.split(), done.stderr
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_once_and_again_when_a_source_has_changed(checkout):
     assert run(checkout)[0] == ["60.0", "0", "1"]
     assert run(checkout)[0] == ["60.0", "1", "0"]

@@ -2,6 +2,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from cnnlab.runtime import waiting
 
 
@@ -36,6 +38,7 @@ for number in (1, 1.0, 1j):
 """
 
 
+@pytest.mark.slow
 def test_compiling_is_told_once_when_it_has_taken_long():
     ours, told = "cnnlab.kernels.loops", f"\r{waiting.COMPILING}\n".encode()
     for after, module, expected in ((0.01, ours, told), (60, ours, b""), (0.01, "__main__", b"")):
