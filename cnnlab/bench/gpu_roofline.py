@@ -108,7 +108,9 @@ def lines_of(source: str, function: str) -> range:
 
 
 def model(counted: Counts, gpu: Gpu, launch: float = LAUNCH, blocks: int = 0) -> dict[str, float]:
-    """Seconds that a step should take, by what limits it, and `step`: launches + the slowest.
+    """Seconds that a step should take, by what limits it, and `step`: the slowest of these.
+
+    Work overlaps with asking for the next launches.
 
     `blocks` of one size share the step; a multiprocessor takes one after the other. 0: they are so
     many that each has its part. Left out are caches, waiting for memory and at barriers, and every
@@ -120,5 +122,5 @@ def model(counted: Counts, gpu: Gpu, launch: float = LAUNCH, blocks: int = 0) ->
         "arithmetic": counted.multiply_adds * part / (gpu.cores * gpu.clock),
         "shared memory": counted.turns * part / gpu.clock,
     }
-    launches = counted.launches * launch
-    return {"launches": launches, **work, "step": launches + max(work.values())}
+    parts = {"launches": counted.launches * launch, **work}
+    return {**parts, "step": max(parts.values())}

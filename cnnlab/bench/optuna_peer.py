@@ -11,7 +11,7 @@ from cnnlab.bench import search_race
 from cnnlab.bench.records import MEASUREMENTS
 from cnnlab.training.search import Done, Trial
 
-STARTUP = 4  # trials that are drawn; optuna's default of ten would leave it two of twelve
+STARTUP = 4  # trials that are drawn; optuna's default of ten is more than there are
 FILE = MEASUREMENTS / "search-optuna.json"
 
 
@@ -43,6 +43,7 @@ def plan() -> dict:
         "startup": STARTUP,
         "epochs": search_race.EPOCHS,
         "budget": search_race.BUDGET,
+        "images": [search_race.N_TRAIN, search_race.N_HELD],
         "ranges": ranges,
     }
 

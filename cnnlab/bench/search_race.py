@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -26,19 +27,21 @@ from cnnlab.training.search import (
 )
 
 SPACE = Space(rate=Range(0.003, 1), friction=Range(0.03, 1), batch=Range(8, 64, whole=True))
-EPOCHS, BUDGET = 18, 216  # of the longest training; of a search
+EPOCHS, BUDGET = 18, 144  # of the longest training; of a search
+N_TRAIN, N_HELD = 400, 437  # images to train on, and to score on
 NETWORKS = Layers({"rate": 0.05, "friction": 0.1, "batch": 16})
-SHORT, FEW = 6, 150  # as above, for searches of layers
+SHORT, FEW = 4, 100  # as above, for searches of layers
+DEALS = 1000
 
 
 def searches(seed: int) -> dict:
     """The methods that search SPACE, with the same budget."""
     plan = {"epochs": EPOCHS, "budget": BUDGET, "seed": seed}
-    turns = plan | {"epochs": 3, "size": 12}
+    turns = plan | {"epochs": 3, "size": 8}
     return {
         "random": RandomSearch(SPACE.draw, **plan),
         "halving": Halving(SPACE.draw, **plan, first=2),
-        "swarm": Swarm(SPACE, **plan),
+        "swarm": Swarm(SPACE, **plan, size=4),
         "population": PopulationBased(SPACE.draw, SPACE.perturb, **turns),
     }
 
@@ -74,7 +77,7 @@ def leaders(done: Sequence[Done]) -> list[Leader]:
 
 
 @functools.cache
-def trainer(n_train: int = 500, n_held: int = 437) -> Trainer:
+def trainer(n_train: int = N_TRAIN, n_held: int = N_HELD) -> Trainer:
     """What trains on the first of the digits, scores on the last ones, and reports on the test."""
     digits = data.load("digits")
     return Trainer(held_out(digits, n_train, n_held), digits.test_images, digits.test_labels)
@@ -112,11 +115,16 @@ def wins(a: Sequence[float], b: Sequence[float]) -> float:
 def luck(a: Sequence[float], b: Sequence[float]) -> float:
     """How likely `a` wins as many pairs, or more, if it differs from `b` by luck alone.
 
-    The share of all ways to deal the numbers out to the two (H. B. Mann and D. R. Whitney, “On a
-    test of whether one of two random variables is stochastically larger than the other”, 1947).
+    The share of all ways to deal the numbers out to the two, or of a sample of `DEALS` where there
+    are more (H. B. Mann and D. R. Whitney, “On a test of whether one of two random variables is
+    stochastically larger than the other”, 1947).
     """
-    both, won = np.array([*a, *b]), wins(a, b)
-    deals = [list(mine) for mine in combinations(range(len(both)), len(a))]
+    both, won, n = np.array([*a, *b]), wins(a, b), len(a)
+    if comb(len(both), n) <= DEALS:
+        deals = [list(mine) for mine in combinations(range(len(both)), n)]
+    else:
+        rng = np.random.default_rng(0)
+        deals = [rng.permutation(len(both))[:n] for _ in range(DEALS)]
     return float(np.mean([wins(both[mine], np.delete(both, mine)) >= won for mine in deals]))
 
 

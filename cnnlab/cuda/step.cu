@@ -11,7 +11,7 @@ constexpr int D = F * WINDOWS;  // one for each thread of a block
 constexpr int TAPS = C * K * K, EDGE = S + K - 1;  // a window sees EDGE x EDGE pixels, its patch
 constexpr int CONV_B = F * TAPS, POOL_W = CONV_B + F, POOL_B = POOL_W + F * S * S;
 constexpr int DENSE_W = POOL_B + F, DENSE_B = DENSE_W + O * D, PARAMETERS = DENSE_B + O;
-constexpr int ROW = (PARAMETERS + 32) / 32 * 32;  // of partial sums: gradients, loss, and room
+constexpr int ROW = (PARAMETERS + 32) / 32 * 32;  // of partial sums: gradients, loss, and padding
 constexpr int PLANE = H * W + H / S + 1;  // words of a channel in shared memory, see load_image
 
 // Unrolled, so that an array with this index can lie in registers.
@@ -19,7 +19,7 @@ constexpr int PLANE = H * W + H / S + 1;  // words of a channel in shared memory
 
 __device__ float sigmoid_of(float z) { return 1.0f / (1.0f + expf(-z)); }
 
-// Copy an image to shared memory, where every S rows are followed by a word of room: windows below
+// Copy an image to shared memory, where every S rows are followed by a word of padding: windows below
 // each other then begin in different banks.
 __device__ void load_image(const float* from, float* image)
 {

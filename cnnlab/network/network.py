@@ -59,7 +59,7 @@ class Network:
             raise ValueError(f"layers: expected Dense and Sigmoid at the end, got {self.layers}")
         _ = self.places
 
-    @property
+    @functools.cached_property
     def form(self) -> tuple[str, ...]:
         """The kinds of the layers: strategies that fuse a whole step do so for one form."""
         return tuple(type(layer).__name__ for layer in self.layers)

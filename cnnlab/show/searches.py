@@ -20,7 +20,7 @@ def race(series: Mapping[str, Sequence[Run]], low: float = 0.8) -> np.ndarray:
     The line is the median of the seeds, the band goes from the lowest to the highest; the first
     method is in grey in every other panel. The axis begins at `low`.
     """
-    _, axes = plt.subplots(1, len(series), figsize=(8, 2.3), sharey=True)
+    _, axes = plt.subplots(1, len(series), figsize=(8, 2.5), sharey=True)
     curves = {name: bands(runs) for name, runs in series.items()}
     base = next(iter(curves))
     for ax, color, name in zip(axes, colors(list(series)), series, strict=True):
@@ -30,23 +30,24 @@ def race(series: Mapping[str, Sequence[Run]], low: float = 0.8) -> np.ndarray:
             ax.fill_between(epochs, *band, color=look, alpha=0.2, linewidth=0)
             ax.plot(epochs, np.median(scores, axis=0), color=look, linewidth=2)
         ax.set(xlabel="epochs trained", ylim=(low, 1))
-        ax.set_title(f"{name}: {np.median(scores[:, -1]):.1%}", fontsize=9, color=color)
-    axes[0].set_ylabel("best so far, held out")
+        ax.set_title(f"{name}\n{np.median(scores[:, -1]):.1%}", fontsize=9, color=color)
+    axes[0].set_ylabel(f"held out, from {low:.0%} on")
     axes[0].yaxis.set_major_formatter("{x:.0%}")
     return axes
 
 
 @figure
 def toy(variants: Mapping[str, Run]) -> np.ndarray:
-    """Draw the ways of two members through the toy problem, a panel for each variant.
+    """Draw the paths of two members through the toy problem, a panel for each variant.
 
-    The best point lies in the lower left corner; the number is the best score on the way.
+    The star is the best point; the number is the best score on the path.
     """
     _, axes = plt.subplots(1, len(variants), figsize=(9, 2.7), sharey=True)
     starts = "began with h = (1, 0)", "with h = (0, 1)"
     for ax, (name, done) in zip(axes, variants.items(), strict=True):
         for way, color, start in zip(tracks(done), OTHERS, starts, strict=False):
             ax.plot(*way.T, "-", color=color, linewidth=1.2, label=start)
+        ax.scatter(0, 0, 60, INK, marker="*", clip_on=False, zorder=3)
         best = max(one.score for one in done)
         ax.set(title=f"{name}\n{best:.3f}", xlabel="θ₀", xlim=(0, 1), ylim=(0, 1), aspect="equal")
         ax.set_xticks([0, 0.5, 1])

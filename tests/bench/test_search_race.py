@@ -45,6 +45,12 @@ def test_luck_is_the_share_of_all_ways_to_deal_the_numbers_out():
     assert luck([1, 1], [1, 1]) == 1
 
 
+def test_of_many_ways_luck_takes_a_sample():
+    even, odd = np.arange(0, 40, 2), np.arange(1, 40, 2)
+    assert luck(even + 30, odd) == 0 and luck(odd, even + 30) == 1
+    assert luck(odd, even) + luck(even, odd) == pytest.approx(1, abs=0.05)
+
+
 def test_verdicts_say_what_the_seeds_can_tell():
     above = done((2, 0.9, 0.7), (2, 0.95, 0.6), (6, 0.8, 0.7))
     series = {"random": [ONE, ONE], "a": [above], "b": [ONE], "c": [done((2, 0.1, 0))]}
@@ -63,6 +69,11 @@ def test_the_searches_of_a_race_keep_their_promises_and_one_budget(make):
         assert promises(lambda name=name: make(1)[name])
         assert search.budget == make(0)["random"].budget
     assert make(0)["random"].ask() != make(1)["random"].ask()
+
+
+def test_a_population_trains_each_member_as_long_as_others_train_one():
+    search = search_race.searches(0)["population"]
+    assert len(search.members) * search_race.EPOCHS == search.budget == search_race.BUDGET
 
 
 def few(seed):

@@ -28,7 +28,7 @@ def test_a_race_has_a_median_and_a_band_for_each_method():
     assert [len(ax.lines) for ax in (base, other)] == [1, 2] == [len(base.collections), 2]
     ends = [line.get_ydata()[-1] for line in other.lines]
     assert ends == pytest.approx([(0.95 + 0.8) / 2, 0.85])
-    assert base.get_title() == "one: 87.5%" and other.figure.get_suptitle() == "A race"
+    assert base.get_title() == "one\n87.5%" and other.figure.get_suptitle() == "A race"
 
 
 def test_the_toy_has_a_panel_for_each_variant_and_two_ways_in_it():
@@ -37,6 +37,7 @@ def test_the_toy_has_a_panel_for_each_variant_and_two_ways_in_it():
     assert [ax.get_title().split("\n")[0] for ax in axes] == list(runs)
     for ax in axes:
         assert len(ax.lines) == 2
+        assert np.allclose(ax.collections[0].get_offsets(), (0, 0))  # the best point
         assert np.allclose(ax.lines[0].get_xydata()[0], (0.9, 0.9))
     blind = {line.get_label(): line.get_xydata()[-1] for line in axes[0].lines}
     assert np.allclose(blind["began with h = (1, 0)"], (0, 0.9), atol=0.05)
