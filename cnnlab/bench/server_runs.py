@@ -161,7 +161,7 @@ def paced(
     return World(1 + n_workers, network, speed=speed, jitter=jitter, seed=seed)
 
 
-def on_ranks(comm, staleness: int | str, epochs: int = 20) -> tuple[list[str], list[float]]:
+def on_ranks(comm, staleness: int | str, epochs: int = 5) -> tuple[list[str], list[float]]:
     """On each rank: train on a few digits; what the ledger finds wrong, and the epochs' losses.
 
     `comm` None stands for the ranks of mpiexec or of a cluster.

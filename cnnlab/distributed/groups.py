@@ -25,7 +25,7 @@ class Group:
         self.comm.Send(np.append(self.params.flat, np.float32((first, last))), rank)
 
     def gradients(self, piece: np.ndarray) -> float:
-        """Loss of a piece, int64 (n) in a row; gradients, added up in the order of the ranks."""
+        """Loss of consecutive images, int64 (n); gradients, added up in the order of the ranks."""
         begin, n_workers = piece[0] if len(piece) else 0, self.comm.size - 1
         for rank in range(1, self.comm.size):
             first, last = block(rank - 1, n_workers, len(piece))

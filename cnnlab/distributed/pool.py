@@ -37,10 +37,10 @@ class Shares:
 
 
 class Pool(Shares):
-    """Images 0..n_images, drawn in pieces until none is left: `batch` while everybody draws once.
+    """Images 0..n_images, drawn in pieces until none is left: about a `batch`, if each draws once.
 
     The faster a worker has been so far, in images over seconds, the longer its piece: a slow one
-    comes back about as soon as the others. Until all have come back once, pieces are equal.
+    comes back sooner than with equal pieces. Until all have come back once, pieces are equal.
     """
 
     def __init__(self, *arguments):

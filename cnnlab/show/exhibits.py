@@ -22,6 +22,7 @@ def exhibits(shown: Sequence[Exhibit]) -> Sequence[Axes]:
         for row, value in enumerate(values):
             ax.annotate(f" {value:.3g}", (value, row), va="center", fontsize=9)
         ax.set_xlim(exhibit.low, exhibit.low + 1.2 * (max(values) - exhibit.low))
+        ax.locator_params(axis="x", nbins=6)
         ax.set_xlabel(exhibit.unit, fontsize=9)
         ax.set_title(textwrap.fill(f"{k + 1}  {exhibit.claim}", 44), fontsize=10, loc="left")
         as_rows(ax, names)

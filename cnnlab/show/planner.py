@@ -15,11 +15,12 @@ Pairs = Mapping[str, tuple[float, float]]  # by way: seconds as planned, and as 
 
 
 @figure
-def planned_and_seen(worlds: Mapping[str, Pairs]) -> Sequence[Axes]:
+def planned_and_seen(worlds: Mapping[str, Pairs], filled: str = "") -> Sequence[Axes]:
     """Draw the seconds of steps that were seen over those planned: a panel for each world.
 
     On the dashed line a plan is right; the band reaches to twice and half of that. Each family
-    has a colour and a mark; the first is the base, and black.
+    has a colour and a mark; the first is the base, and black. Marks are `filled` for the pairs
+    whose names begin so, and hollow for others.
     """
     _, axes = plt.subplots(1, len(worlds), figsize=(8, 4.5), squeeze=False)
     families = list(dict.fromkeys(family(name) for of in worlds.values() for name in of))
@@ -31,7 +32,10 @@ def planned_and_seen(worlds: Mapping[str, Pairs]) -> Sequence[Axes]:
         looks = zip(families, [INK, *colors(families[1:])], cycle(MARKERS), strict=False)
         for name, color, marker in looks:
             mine = [k for k, way in enumerate(pairs) if family(way) == name]
-            ax.plot(planned[mine], seen[mine], marker, color=color, alpha=0.8, label=name)
+            full = [k for k in mine if list(pairs)[k].startswith(filled)]
+            look = {"color": color, "alpha": 0.8, "linestyle": "", "marker": marker}
+            ax.plot(planned[mine], seen[mine], fillstyle="none", **look)
+            ax.plot(planned[full], seen[full], label=name, **look)
         ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
         ax.set(xlabel="planned, ms a step", ylabel="seen, ms a step")
         ax.set_title(title, fontsize=10)
@@ -69,7 +73,8 @@ def seconds_over_bandwidth(
         first = np.where(best == k, table[k], np.nan)
         ax.plot(mega, first, "o-", color=color[name], linewidth=6, markersize=4, alpha=0.5)
         labels.append((mega[0], table[k, 0], name, color[name]))
-    ax.set(xscale="log", yscale="log", xlabel="bandwidth, MB/s", ylabel="seconds, planned")
+    ax.set(xscale="log", yscale="log", xlabel="bandwidth, MB/s: from fast to slow")
+    ax.set_ylabel("seconds, planned")
     ax.xaxis.set_major_formatter("{x:,g}")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_xlim(mega[-1], mega[0])

@@ -9,14 +9,12 @@ from matplotlib.axes import Axes
 from cnnlab.bench.server_runs import Run
 from cnnlab.show.style import GREY, colors, figure, label_ends
 
-FEW = 1e-3  # of all gradients: fewer are not drawn
-
 
 @figure
 def staleness(runs: Mapping[str, Run]) -> Sequence[Axes]:
     """Draw how many gradients of others the gradients have missed, a row for each run.
 
-    Dashed: the mean.
+    Dashed: the mean. Shares are on a logarithmic axis, for the tail.
     """
     _, axes = plt.subplots(len(runs), 1, figsize=(6.5, 1 + 0.95 * len(runs)), sharex=True)
     for ax, color, (name, run) in zip(
@@ -28,11 +26,10 @@ def staleness(runs: Mapping[str, Run]) -> Sequence[Axes]:
         look = {"ha": "right", "va": "top", "transform": ax.transAxes, "color": color}
         words = f"{name}: {run.staleness:.1f} on average, {max(missed)} at most"
         ax.text(0.99, 0.92, words, **look)
-        ax.yaxis.set_major_formatter("{x:.0%}")
-        ax.set_ylabel("gradients")
+        ax.set(yscale="log", ylabel="gradients")
+        ax.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
         ax.grid(axis="x", visible=False)
-    seen = (run.ledger.missed for run in runs.values())
-    most = max(n for missed in seen for n, of in missed.items() if of >= FEW * missed.total())
+    most = max(max(run.ledger.missed) for run in runs.values())
     ax.set(xlabel="gradients of others that one has missed", xlim=(-0.6, most + 1))
     return axes
 
@@ -44,7 +41,7 @@ def losses(rows: Mapping[str, Mapping[str, Run]]) -> Sequence[Axes]:
     A row for each group of runs.
     """
     size = {"figsize": (6.4, 0.9 + 1.6 * len(rows)), "squeeze": False}
-    _, axes = plt.subplots(len(rows), 2, sharex="col", sharey=True, **size)
+    _, axes = plt.subplots(len(rows), 2, sharey=True, **size)
     for row, (group, runs) in zip(axes, rows.items(), strict=True):
         for color, (name, run) in zip(colors(list(runs)), runs.items(), strict=True):
             found = [look.loss for look in run.looks]
@@ -52,9 +49,11 @@ def losses(rows: Mapping[str, Mapping[str, Run]]) -> Sequence[Axes]:
             row[1].plot([1e3 * look.seconds for look in run.looks], found, color=color)
         row[0].set_title(group, fontsize=10, loc="left")
         row[0].set_ylabel("loss of an image")
+        for ax in row:
+            ax.set_xlim(0, None)
     axes[0][0].legend(frameon=False, fontsize=9)
     for ax, unit in zip(axes[-1], ("images", "virtual ms"), strict=True):
-        ax.set(xlabel=unit, xlim=(0, None))
+        ax.set_xlabel(unit)
     return axes
 
 

@@ -58,7 +58,7 @@ def test_the_largest_rate_is_the_predicted_one(n_workers, staleness):
 
 
 def test_ranks_train_without_faults():
-    (wrong, losses), *_ = World(3).run(server_runs.on_ranks, 1)
+    (wrong, losses), *_ = World(3).run(server_runs.on_ranks, 1, 20)
     assert wrong == [] and losses[-1] < 0.9 * losses[0]
 
 

@@ -24,10 +24,15 @@ def test_every_way_is_a_point_of_its_familys_colour():
     )
     assert pairs["eight: data"] == (1e-3, 2e-3)
     (ax,) = planner.planned_and_seen({"here": pairs})[0]
-    ideal, data, averages = ax.lines
+    ideal, _, data, _, averages = ax.lines
     assert (ideal.get_xdata() == ideal.get_ydata()).all()
     assert data.get_label() == "data" and list(data.get_ydata()) == [2]
     assert averages.get_label() == "averages" and list(averages.get_ydata()) == [3, 4]
+    pairs["lenet5: data"] = 5e-3, 6e-3
+    (ax,) = planner.planned_and_seen({"here": pairs}, filled="lenet5")[0]
+    both, full = ax.lines[1:3]
+    assert (list(both.get_ydata()), both.get_fillstyle()) == ([2, 6], "none")
+    assert (list(full.get_ydata()), full.get_fillstyle()) == ([6], "full")
 
 
 def test_the_first_are_thick_and_who_never_gets_there_is_left_out():

@@ -1,4 +1,4 @@
-"""Which plan to take: curves of trainings make time to accuracy of the time of a step."""
+"""Which plan to take: curves of trainings turn the time of a step into time to accuracy."""
 
 from collections.abc import Mapping, Sequence
 from math import inf

@@ -38,9 +38,10 @@ def elastic(problem: Problem, **options) -> int:
 
 
 def sharded(problem: Problem) -> int:
-    """A share of every layer's parameters and gradients."""
-    shares = sum(-(-n // problem.n_ranks) for n in map(of_layer, problem.network.places))
-    return 2 * shares + problem.share * outputs(problem)
+    """A share of every layer's parameters and gradients, and one layer's whole, at its turn."""
+    layers = list(map(of_layer, problem.network.places))
+    shares = sum(-(-n // problem.n_ranks) for n in layers)
+    return 2 * (shares + max(layers)) + problem.share * outputs(problem)
 
 
 def server(problem: Problem, compress: str | None = None, **options) -> int:

@@ -89,7 +89,7 @@ def sharded(problem: Problem, machine: Machine) -> Chain:
         chain += [Superstep(machine.computing(work.forward, share), nothing(size))]
         if work.back:
             back = machine.computing(work.back, share)
-            way_back += [Superstep(0.0, gathered), Superstep(back, gathered.T)]
+            way_back = [Superstep(0.0, gathered), Superstep(back, gathered.T), *way_back]
     return chain + way_back
 
 

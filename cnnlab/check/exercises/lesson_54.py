@@ -100,5 +100,5 @@ def aware(params, gradient, rate, missed):
     tells=True,
 )
 def may_go_on(worker, clocks, missed, staleness):
-    """Clocks alone decide: however old gradients are, nobody leads by more than the staleness."""
+    """Clocks alone decide: however old gradients are, nobody goes on who leads by more than s."""
     return clocks[worker] - clocks.min() <= staleness

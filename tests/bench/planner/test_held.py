@@ -2,8 +2,12 @@
 
 import pytest
 
+from cnnlab.bench.planner import held
+from cnnlab.bench.planner.held import of_layer
 from cnnlab.bench.planner.plan import plans
 from cnnlab.distributed import trial
+from cnnlab.distributed.sharded import Sharded
+from cnnlab.network import NETWORKS
 from tests.bench.planner.examples import QUICK, VIRTUAL, problem
 
 AS_TRIALS = [n for n, w in QUICK.items() if w.method not in ("server", "elastic")]
@@ -19,7 +23,17 @@ def test_without_images_it_is_parameters_gradients_and_residuals(network):
         if way.options.get("compress") == "one_bit":  # and residuals: of all shards, and the sum
             n = problem(network).n
             most += 4 * -(-n // 3)
+        if name == "sharded":  # the largest layer whole, and its gradient
+            most += 2 * max(map(of_layer, NETWORKS[network].places))
         assert found[name].held == most, name
+
+
+def test_of_a_sharded_network_no_more_than_one_layer_is_ever_whole(monkeypatch):
+    sizes, views = [], Sharded.views
+    monkeypatch.setattr(Sharded, "views", lambda of, i, n: sizes.append(n.size) or views(of, i, n))
+    trial.sent(3, "sharded", "lenet5", batch=6)
+    n = sum(-(-of_layer(place) // 3) for place in NETWORKS["lenet5"].places)
+    assert held.sharded(problem("lenet5", 3, 0)) == 2 * (n + max(sizes))
 
 
 def test_servers_and_springs_keep_models_besides():

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from cnnlab.bench.planner.held import of_layer
 from cnnlab.bench.planner.machine import Machine
 from cnnlab.bench.planner.plan import CHAINS
-from cnnlab.bench.planner.supersteps import data
+from cnnlab.bench.planner.supersteps import data, sharded
 from cnnlab.bench.virtual_steps import Compute
 from cnnlab.distributed import trial
 from tests.bench.planner.examples import QUICK, VIRTUAL, problem
@@ -20,6 +21,13 @@ def test_every_byte_is_planned(name, network, n_ranks, batch):
     how = {"batch": batch, "in_a_row": way.in_a_row, **way.options}
     counted = trial.sent(n_ranks, way.method, network, **how) / way.in_a_row
     np.testing.assert_allclose(found, counted)
+
+
+def test_the_way_back_of_shards_begins_with_the_last_layer_that_learns():
+    of = problem(n_ranks=3)
+    sent = [int(step.sent.sum()) for step in sharded(of, VIRTUAL) if step.sent.any()]
+    whole = [4 * (3 - 1) * n for n in map(of_layer, of.network.places) if n]
+    assert sent == [*whole, *np.repeat(whole[::-1], 2)]
 
 
 def test_compressors_take_their_time_on_every_shard():
