@@ -61,7 +61,8 @@ def samples(comm, n_images: int = 64, repeats: int = 11) -> Samples:
     one rank : `vector`, operation by operation, on rank 0
     layers : each layer shared by all ranks, after a check of its gradients
     local : the same, but nothing is sent
-    messages : what is sent in a step, with nothing in between
+    messages : what is gathered in a step, with nothing in between
+    exchanges : the same blocks, sent and received by `exchange`
     kernels : the seconds of `local` that are spent in kernels
     """
     net, rng = Network(), np.random.default_rng(0)
@@ -95,8 +96,12 @@ def samples(comm, n_images: int = 64, repeats: int = 11) -> Samples:
         for part, whole in buffers:
             comm.Allgatherv(part, whole)
 
+    def exchanges():
+        for part, whole in buffers:
+            exchange(comm, part, whole)
+
     calls = {"one rank": alone if comm.rank == 0 else lambda: None, "layers": together}
-    calls |= {"local": local, "messages": messages}
+    calls |= {"local": local, "messages": messages, "exchanges": exchanges}
     timed = measure.alternately(comm, calls, repeats)
     watch.seconds = 0.0
     shares = []
@@ -108,6 +113,16 @@ def samples(comm, n_images: int = 64, repeats: int = 11) -> Samples:
     return timed | {"kernels": [share * seconds for seconds in timed["local"]]}
 
 
+def exchange(comm, part: np.ndarray, whole: tuple[np.ndarray, Sequence[int]]) -> None:
+    """What `comm.Allgatherv(part, whole)` does, with each other rank in turn."""
+    array, counts = whole
+    blocks = np.split(array, np.cumsum(counts)[:-1])
+    blocks[comm.rank][:] = part
+    for shift in range(1, comm.size):
+        to, source = (comm.rank + shift) % comm.size, (comm.rank - shift) % comm.size
+        comm.Sendrecv(part, to, 0, blocks[source], source, 0)
+
+
 def with_messages(sizes: Sequence[int], n_images: int) -> tuple[list[list[float]], Samples]:
     """Runs on every rank: samples of messages of these sizes, and those of a step in parts."""
     comm = world()
@@ -115,9 +130,9 @@ def with_messages(sizes: Sequence[int], n_images: int) -> tuple[list[list[float]
 
 
 def parts(of: Mapping[str, Timing]) -> dict[str, float]:
-    """The median seconds of a step on ranks, cut up: what adds up to no more is waiting."""
+    """The median seconds of a step on ranks, cut up; what no part explains is the rest."""
     whole, local, sent, kernels = (
         of[name].median for name in ("layers", "local", "messages", "kernels")
     )
-    waiting = max(0.0, whole - local - sent)
-    return {"kernels": kernels, "copies": local - kernels, "messages": sent, "waiting": waiting}
+    rest = max(0.0, whole - local - sent)
+    return {"kernels": kernels, "copies": local - kernels, "messages": sent, "the rest": rest}

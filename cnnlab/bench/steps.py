@@ -69,7 +69,12 @@ def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
 
 
 def epochs(
-    found: dict[str, Contestant | Resident], batch: int, repeats: int, *, peak: bool = False
+    found: dict[str, Contestant | Resident],
+    batch: int,
+    repeats: int,
+    *,
+    peak: bool = False,
+    min_time: float = 0.1,
 ) -> dict[str, measure.Timing]:
     """The time of an epoch of 60,000 images by each contestant; all are checked first.
 
@@ -80,7 +85,7 @@ def epochs(
     if peak:
         others["peak"], flops = machine.peak_sweep()
         factors["peak"] = FLOPS / flops
-    timings = step_times(found, others=others, repeats=repeats)
+    timings = step_times(found, others=others, repeats=repeats, min_time=min_time)
     return {
         name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
     }

@@ -17,7 +17,9 @@ from cnnlab.kernels.threads.steps import crew_of
 from cnnlab.runtime import thread_pool
 
 
-def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dict:
+def run(
+    data, *, batch: int = 64, repeats: int = 11, min_time: float = 0.05, progress=sys.stderr
+) -> dict:
     """Measure `threads` on one thread, two, and so on to all cores, and twice and four times that.
 
     Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
@@ -40,7 +42,7 @@ def run(data, *, batch: int = 64, repeats: int = 11, progress=sys.stderr) -> dic
         serial = serial_parts(one)
         others |= {part: call for part, (call, _) in serial.items()}
         found = {"vector": one} | many
-        timings = step_times(found, others=others, repeats=repeats, min_time=0.05)
+        timings = step_times(found, others=others, repeats=repeats, min_time=min_time)
     runs = [timings[f"threads {n}"] for n in counts]
     # Ratios of samples from one moment: the machine's changes of speed drop out of the laws.
     whole, relative = runs[0].median, [float(measure.ratio(t, runs[0])) for t in runs]

@@ -36,7 +36,7 @@ def loads(
     """Draw each thread's tasks one after the other, with a panel for each way to schedule them.
 
     `taken[name][i]` is the thread that took task i, `work[i]` the length of that task. The dashed
-    line is the end of the work if it were divided evenly.
+    line is the end of the work if it were divided evenly. From blue to brown: low to high numbers.
     """
     tasks = len(next(iter(taken.values())))
     work = np.ones(tasks) if work is None else np.asarray(work, float)
@@ -60,10 +60,10 @@ def loads(
 
 
 @figure
-def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: int = 400) -> Axes:
+def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str]) -> Axes:
     """Draw the element that each access goes to, in order: a row per kernel, a panel per array.
 
-    `logs` are those of `check.access_log.accesses`, by kernel; their first `steps` accesses count.
+    `logs` are those of `check.access_log.accesses`, by kernel.
     """
     shape = len(logs), len(arrays)
     size = (9, 0.6 + 1.5 * len(logs))
@@ -71,9 +71,7 @@ def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str], *, steps: i
     for row, (kernel, log) in zip(axes, logs.items(), strict=True):
         for ax, array in zip(row, arrays, strict=True):
             for kind, color in (("read", COLORS["vector"]), ("write", COLORS["device"])):
-                steps_seen = [
-                    t for t, entry in enumerate(log[:steps]) if entry[:2] == (array, kind)
-                ]
+                steps_seen = [t for t, entry in enumerate(log) if entry[:2] == (array, kind)]
                 places = [log[t][2] for t in steps_seen]
                 ax.plot(steps_seen, places, ".", color=color, markersize=3, label=kind)
             ax.locator_params(nbins=4, integer=True)

@@ -67,12 +67,18 @@ def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
 
 @measured
 def speedups(
-    timings: Timings, base: str = "loops", *, per: str = "call", bounds: Named | None = None
+    timings: Timings,
+    base: str = "loops",
+    *,
+    per: str = "call",
+    bounds: Named | None = None,
+    log: bool = True,
 ) -> Axes:
     """Draw speedups over `base`, from timings of one `measure.compare`.
 
     Beside each bar stand its speedup and its time per `per` (such as "epoch"). `bounds` are upper
-    bounds of the speedup, by name. Above a range of 20 the axis is logarithmic and starts at 1.
+    bounds of the speedup, by name. What stands before a comma in a name decides its colour. With
+    `log`, the axis is logarithmic above a range of 20, and bars start at 1.
     """
     bounds, names = bounds or {}, list(timings)
     one_of("base", base, names)
@@ -80,8 +86,9 @@ def speedups(
     value, low, high = np.array([(r.value, r.low, r.high) for r in ratios]).T
     _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(names) + 0.2 * bool(bounds)))
     smallest, largest = min(1, *low), max(1, *high, *bounds.values())
-    start = 1 if largest > 20 * smallest else 0
-    ax.barh(names, value - start, 0.62, start, color=colors(names))
+    start = 1 if log and largest > 20 * smallest else 0
+    shades = colors([name.partition(",")[0] for name in names])
+    ax.barh(names, value - start, 0.62, start, color=shades)
     ax.errorbar(value, names, xerr=[value - low, high - value], fmt="none", ecolor=INK, **ERRORS)
     ax.axvline(1, color=GREY, linewidth=1, zorder=0)
     ax.set_xlim(0, 1.35 * largest)

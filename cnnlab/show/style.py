@@ -50,9 +50,9 @@ def choose_backend() -> None:
 
 
 def colors(names: Sequence[str]) -> list[str]:
-    """One colour for each name: that of a strategy or a way to convolve, the others in order."""
+    """The colour of each name: that of a strategy or a way to convolve, the others in order."""
     own = COLORS | WAY_COLORS
-    others = [name for name in names if name not in own]
+    others = [name for name in dict.fromkeys(names) if name not in own]
     return [own.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
 
 

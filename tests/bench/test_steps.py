@@ -44,11 +44,12 @@ def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
 def test_the_peak_takes_part_as_the_time_of_an_epochs_multiply_adds(monkeypatch):
     monkeypatch.setattr(steps.machine, "peak_sweep", lambda: (print, steps.FLOPS / 2))
 
-    def compare(given, **how):
+    def compare(given, *, min_time, **how):
+        assert min_time == 0.03
         return {name: measure.Timing(name, (3.0,)) for name in given}
 
     monkeypatch.setattr(measure, "compare", compare)
-    found = steps.epochs(contestants("loops"), 20, 1, peak=True)
+    found = steps.epochs(contestants("loops"), 20, 1, peak=True, min_time=0.03)
     assert found["peak"].median == 6 and found["loops"].median == 9000
 
 

@@ -76,6 +76,8 @@ def test_access_maps_show_what_was_read_and_written():
     axes = pictures.access_maps({"kernel": log}, ["x", "z"])
     assert [list(line.get_ydata()) for line in axes[0, 0].lines] == [[0, 3], []]
     assert [list(line.get_ydata()) for line in axes[0, 1].lines] == [[], [1]]
+    (ax,) = pictures.access_maps({"kernel": 300 * log}, ["z"])[0]
+    assert list(ax.lines[1].get_xdata()) == [*range(2, 900, 3)], "every access, however many"
 
 
 def test_every_schedule_has_a_panel():

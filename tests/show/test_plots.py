@@ -129,6 +129,20 @@ def test_speedups_over_a_wide_range_are_logarithmic_from_one():
     assert ends == [pytest.approx(e) for e in [(1, 0.5), (1, 1), (1, 40)]]
 
 
+def test_speedups_are_linear_where_a_lesson_wants_the_slow_ones_short():
+    ax = plots.speedups({"loops": timing("", 8.0), "device": timing("", 0.2)}, log=False)
+    assert ax.get_xscale() == "linear"
+    assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(0, 1), (0, 40)]
+
+
+def test_what_stands_before_a_comma_decides_the_colour_in_every_plot():
+    names = ["vector", "maps, 1 thread", "maps, 2 threads", "rows, 1 thread"]
+    bars = plots.speedups({name: timing("", 1.0) for name in names}, "vector").patches
+    lines = plots.scaling([1], {name: [timing("", 1.0)] for name in ("maps", "rows")}).containers
+    maps, rows = (to_hex(line.lines[0].get_color()) for line in lines)
+    assert [to_hex(bar.get_facecolor()) for bar in bars[1:]] == [maps, maps, rows]
+
+
 def test_speedups_names_a_missing_base():
     with pytest.raises(ValueError, match="base: expected one of loops, got 'loop'"):
         plots.speedups({"loops": LOOPS}, base="loop")

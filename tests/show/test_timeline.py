@@ -1,4 +1,5 @@
 import time
+from types import SimpleNamespace
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -21,6 +22,18 @@ def test_an_iterator_in_the_plan_twice_is_a_queue():
     found = timeline.stamped(lambda i: time.sleep(0.05 * i), [queue, queue])
     assert len(found) == 4
     assert sorted(sum(s.thread == t for s in found) for t in (0, 1)) == [1, 3]
+
+
+def test_of_several_runs_the_one_that_ends_in_the_middle_counts(monkeypatch):
+    now, lengths = [0.0], iter([3.0, 1.0, 1.0, 1.0, 2.0, 1.0])
+
+    def task(i):
+        now[0] += next(lengths)
+
+    clock = SimpleNamespace(perf_counter=lambda: now[0], sleep=lambda s: None)
+    monkeypatch.setattr(timeline, "time", clock)
+    found = timeline.stamped(task, [iter([7, 8])], repeats=3)
+    assert [(s.task, s.begin, s.end) for s in found] == [(7, 0, 2), (8, 2, 3)]
 
 
 def test_spans_are_drawn_where_they_were():
