@@ -92,7 +92,9 @@ def _padded(mine, x, w, b, z):
 
 
 def _one_turn(traces: list) -> str:
-    most = max(int(trace.conflicts("tile", write=False).max()) for trace in traces)
+    most = max(int(trace.conflicts("tile", write=False).max(initial=0)) for trace in traces)
+    if not most:
+        return "no thread reads the tile."
     return f"a request for the tile takes {most} turns." if most > 1 else ""
 
 

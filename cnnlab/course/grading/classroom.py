@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from tqdm import tqdm
 
-from cnnlab.course.grading.find import SUFFIXES, lesson_file
+from cnnlab.course.grading.find import ARCHIVES, SUFFIXES, lesson_file
 from cnnlab.course.grading.grade import Plan, digest, grade
 from cnnlab.course.grading.sandbox import SETTINGS
 from cnnlab.runtime.environment import environment
@@ -30,7 +30,8 @@ def students_of(submissions: Path) -> dict[str, Path]:
         raise ValueError(f"SUBMISSIONS: expected a folder or a notebook, got {submissions}")
     paths = [p for p in sorted(submissions.iterdir()) if not p.name.startswith((".", "_"))]
     found = {p.name: p for p in paths if p.is_dir()}
-    found |= {p.stem: p for p in paths if p.suffix in SUFFIXES and p.stem not in found}
+    known = SUFFIXES + ARCHIVES
+    found |= {p.stem: p for p in paths if p.suffix in known and p.stem not in found}
     if not found:
         raise ValueError(f"SUBMISSIONS: expected folders or notebooks in {submissions}, got none")
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from cnnlab.course.grading import report
 from cnnlab.course.grading.classroom import Classroom, students_of
 from cnnlab.course.grading.find import Wanted, claims, exercises_of, submitted
-from cnnlab.course.grading.grade import Plan, exercise_of, with_points
+from cnnlab.course.grading.grade import Plan, exercise_of, not_graded, with_points
 from cnnlab.course.grading.notebook import first_line
 from cnnlab.course.grading.sandbox import Limits, packages, walls
 from cnnlab.course.parts import number, parts
@@ -36,6 +36,7 @@ def grade(chosen) -> int:
         plan = Plan(wanted, kept_seed(chosen.out, seed), limits, bare, whole, chosen.speed)
         room = Classroom(plan, chosen.out, chosen.at_once)
         results, failed = room.with_skeletons().grade(students)
+    results += [not_graded(student, problem, plan) for student, problem in failed.items()]
     report.write(results, title, chosen.out)
     told(results, chosen)
     for student, problem in failed.items():
@@ -63,6 +64,8 @@ def read_rubric(file: Path) -> tuple[Sequence[Wanted], str, int | None]:
             Wanted(str(e["lesson"]), str(e["name"]), str(e["variable"]), float(e["points"]))
             for e in rubric["exercises"]
         ]
+        if not wanted or not all(0 <= each.points < 1e6 for each in wanted):
+            raise ValueError("none, or points below 0")
         seed = rubric.get("seed")
         return wanted, str(rubric.get("title") or "Grades"), None if seed is None else int(seed)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:

@@ -17,8 +17,8 @@ from cnnlab.cuda.launcher import Launcher
 
 # No kernel needs these, and on the emulator they would reach the system.
 FOREIGN = re.compile(
-    r"#\s*(?:include|pragma|import)|\b_{0,2}asm(?:__)?\b|__attribute__|__builtin_\w+|\b(?:system|"
-    r"popen|fork|exec\w*|syscall|dlopen|dlsym|mmap|mprotect|kill|ptrace|socket|open|fopen)\s*\("
+    r"#\s*(?:include|pragma|import)|##|\b_{0,2}asm(?:__)?\b|__attribute__|__builtin_\w+|\b(?:system|"
+    r"popen|fork|exec[lv]\w*|syscall|dlopen|dlsym|mmap|mprotect|kill|ptrace|socket|open|fopen|\w*fstream)\b"
 )
 
 

@@ -13,6 +13,7 @@ from cnnlab.course.parts import NOTEBOOKS
 
 LESSON = re.compile(r"lesson_(\w+)\b")
 SUFFIXES = ".ipynb", ".py"
+ARCHIVES = ".zip", ".gz", ".7z", ".rar"
 # What every lesson or solution imports: a deleted cell with nothing else costs no points.
 COMMON = {"np": "import numpy as np", "numba": "import numba", "math": "import math"}
 
@@ -95,13 +96,19 @@ def submitted(path: Path) -> list[Notebook]:
 
 
 def of_lesson(lesson: str, wanted: Sequence[Wanted], handed_in: Sequence[Notebook]):
-    """The notebook that answers a lesson: that which names it, or else has most of its answers."""
+    """The notebook that answers a lesson: that which names it, or else has most of its answers.
+
+    Of several, as of a lesson and a copy of it, that in which most is answered.
+    """
 
     def fits(notebook: Notebook) -> tuple:
         named, called = names(notebook, lesson), is_called(notebook, lesson)
         defined = frozenset().union(*(each.defines for each in notebook.statements))
         others = LESSON.findall(notebook.text) and not named
-        return (not others, named, called, len(defined & {each.variable for each in wanted}))
+        given = (answer_to(each, wanted, notebook) for each in wanted)
+        answered = sum(answer is not None and not answer.empty for answer in given)
+        known = len(defined & {each.variable for each in wanted})
+        return (not others, named, called, answered, known)
 
     best = max(handed_in, key=fits, default=None)
     return best if best is not None and fits(best)[0] and any(fits(best)[1:]) else None

@@ -1,5 +1,6 @@
 """Grade what one student has handed in: a result as plain data, which a report is made of."""
 
+import functools
 import hashlib
 import time
 from collections.abc import Sequence
@@ -10,9 +11,10 @@ from cnnlab.check import exercises
 from cnnlab.check.exercises.kinds import Exercise
 from cnnlab.course.grading import find, similar
 from cnnlab.course.grading.find import Wanted
-from cnnlab.course.grading.judge import Group, Judge, cleaned, secret
+from cnnlab.course.grading.judge import Group, Judge, cleaned
 from cnnlab.course.grading.notebook import Notebook
 from cnnlab.course.grading.sandbox import Limits
+from cnnlab.course.grading.secrecy import secret
 from cnnlab.runtime.registry import Entry
 
 
@@ -32,8 +34,18 @@ class Plan:
     @property
     def digest(self) -> str:
         """What tells a plan from another, as far as results go: they are kept by it."""
-        of = repr((self.wanted, self.seed, self.limits, self.speed))
+        of = repr((self.wanted, self.seed, self.limits, self.speed, code()))
         return hashlib.sha256(of.encode()).hexdigest()[:16]
+
+
+@functools.cache
+def code() -> str:
+    """A digest of the grader and the checks: another version's results are not kept."""
+    found = hashlib.sha256()
+    for room in (Path(__file__).parent, Path(exercises.__file__).parents[1]):
+        for file in sorted(room.rglob("*.py")):
+            found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 def exercise_of(wanted: Wanted) -> Exercise:
@@ -51,21 +63,47 @@ def exercise_of(wanted: Wanted) -> Exercise:
 def grade(student: str, path: Path, plan: Plan) -> dict:
     """The result of one student: points, a verdict for each group of cases, code to compare."""
     handed_in, began = find.submitted(path), time.monotonic()
-    rows = []
+    rows, notes = [], [] if handed_in else [f"{path.name}: no notebook in it{packed(path)}"]
     for lesson in dict.fromkeys(each.lesson for each in plan.wanted):
         asked = [each for each in plan.wanted if each.lesson == lesson]
         notebook = find.of_lesson(lesson, find.exercises_of(lesson), handed_in)
         rows += [row(each, notebook, plan) for each in asked]
+        rivals = [each.path.name for each in handed_in if find.claims(each, lesson)]
+        if notebook is not None and len(rivals) > 1:
+            notes.append(f"lesson {lesson}: of {', '.join(rivals)} {notebook.path.name} counts")
+    problems = [*notes, *(text for notebook in handed_in for text in notebook.problems)]
     return {
         "student": student,
         "plan": plan.digest,
         "handed_in": digest(path),
         "points": round(sum(each["points"] for each in rows), 2),
         "most": sum(each["most"] for each in rows),
-        "problems": [cleaned(text) for notebook in handed_in for text in notebook.problems],
+        "problems": [cleaned(text) for text in problems],
         "seconds": round(time.monotonic() - began, 1),
         "exercises": rows,
     }
+
+
+def packed(path: Path) -> str:
+    """What to say of an archive in a hand-in, or of one that is the hand-in."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    archives = [file.name for file in files if file.suffix in find.ARCHIVES]
+    return f"; unpack {', '.join(archives)}" if archives else ""
+
+
+def not_graded(student: str, problem: Exception, plan: Plan) -> dict:
+    """The result of a student whom the grader could not grade: no points, and why."""
+    text = cleaned(f"not graded: {problem}")
+    rows = [
+        {
+            "lesson": asked.lesson, "name": asked.name, "variable": asked.variable, "points": 0,
+            "most": asked.points, "verdict": text, "note": "", "shape": "", "groups": [],
+        }
+        for asked in plan.wanted
+    ]  # fmt: skip
+    most = sum(asked.points for asked in plan.wanted)
+    about = {"student": student, "plan": "", "handed_in": "", "points": 0, "most": most}
+    return {**about, "problems": [text], "seconds": 0, "exercises": rows}
 
 
 def row(asked: Wanted, notebook: Notebook | None, plan: Plan) -> dict:

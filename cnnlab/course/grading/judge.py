@@ -1,12 +1,10 @@
 """The verdict on an answer: what is expected stays here, the answer's code never comes in."""
 
-import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 import numba
 import numpy as np
@@ -73,6 +71,9 @@ class Judge:
             self.close()
             self.late = "not done after" in str(problem)
             found = Verdict(False, f"{self.exercise.name}: {problem}")
+        except Exception as problem:  # one odd answer shall not cost a student all the others
+            self.close()
+            found = Verdict(False, f"{self.exercise.name}: cannot be judged: {problem!r}")
         if isinstance(found, Group):
             return found
         return Group(name, float(bool(found)), cleaned(found.text))
@@ -183,10 +184,15 @@ class Judge:
         with thread_pool.threads(), Sandbox(self.whole, self.limits) as base:
             return speed.beside_vector(name, self.own(), base, self.speed)
 
+    def closed(self, name: str) -> str:
+        """Why an answer cannot be looked into; "" if it can."""
+        reaches = vet.reaches(self.answer.code)
+        return f"{name}: cannot be looked into, for {reaches}" if reaches else ""
+
     def look(self, what: str, name: str) -> Verdict:
         """The verdict of `looks`, in a process without anything else of the student's."""
-        if reaches := vet.reaches(self.answer.code):
-            return Verdict(False, f"{name}: cannot be looked into, for {reaches}")
+        if wrong := self.closed(name):
+            return Verdict(False, wrong)
         with Sandbox(self.whole, self.limits) as box:
             self.start(box)
             wrong = str(box.call("look", what, name))
@@ -196,6 +202,7 @@ class Judge:
         """The whole verdict on CUDA C, or its numbers alone."""
         if self.answer.cuda is None:
             self.opened()
+            self.close()  # launches get a process that has run nothing of the student's Python
         source = self.answer.cuda
         if source is None or (wrong := devices.refused(source)):
             wrong = "expected the kernels of %%cuda" if source is None else wrong
@@ -219,6 +226,9 @@ class Judge:
 
     def of_ranks(self, name: str):
         """Ranks in the virtual world, by their number; then under MPI; and what luck may hide."""
+        if wrong := self.closed(name):  # it could reach for the arrays of other ranks
+            yield "answer", lambda: Verdict(False, wrong)
+            return
         sizes = {"1, 2 or 4 ranks": (1, 2, 4), "3 or 5 ranks": (3, 5)}
         for group, some in sizes.items():
             yield group, lambda some=some: self.on_ranks(name, some, virtual=True)
@@ -275,20 +285,3 @@ def pair(value) -> tuple:
 def cleaned(text: str) -> str:
     """Words of an answer that may be shown: short, and without control characters."""
     return NOT_TEXT.sub(" ", str(text))[:400]
-
-
-@contextlib.contextmanager
-def secret(seed: int) -> Iterator[None]:
-    """Let all that the checks draw follow from a secret seed, also where they name a seed."""
-    plain, counter = np.random.default_rng, itertools.count()
-
-    def drawn(*seeds):
-        if seeds and isinstance(seeds[0], np.random.Generator):
-            return seeds[0]
-        given = [2, next(counter)] if not seeds or seeds[0] is None else [1, *np.ravel(seeds[0])]
-        return plain([seed, *map(int, given)])
-
-    operation.references.cache_clear()
-    with mock.patch.object(np.random, "default_rng", drawn):
-        yield
-    operation.references.cache_clear()

@@ -5,6 +5,7 @@ cannot change the log of accesses that is kept while it runs.
 """
 
 import ast
+import sys
 
 MODULES = ("numpy", "numba", "math", "mpi4py", "cnnlab.kernels.compiled", "cnnlab.ranks.schedules")
 NAMES = {
@@ -17,6 +18,9 @@ ATTRIBUTES = NAMES | {
     "experimental", "extending", "f2py", "farray", "frombuffer", "fromfile", "jitclass", "lib",
     "load", "memmap", "overload", "rec", "save", "savez", "setflags", "testing", "tofile",
 }  # fmt: skip
+# NumPy and Numba have some of Python's modules as attributes; these names are of others, too.
+PYTHONS = sys.stdlib_module_names - {"array", "copy", "math", "random", "select", "trace", "types"}
+HIDDEN = "_", "f_", "gi_", "tb_"  # how names of what is private begin, and of Python's frames
 STATEMENTS = ast.FunctionDef | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
 NEVER = (
     ast.ClassDef, ast.AsyncFunctionDef, ast.Await, ast.Global, ast.Nonlocal, ast.Delete, ast.With
@@ -44,14 +48,18 @@ def foreign(node: ast.AST) -> str:
         known = all(any(n == m or n.startswith(f"{m}.") for m in MODULES) for n in names)
         ours = all(name.startswith("cnnlab.") for name in names)
         parts = {part for alias in node.names for part in alias.name.split(".")}
-        return "" if known and (ours or not parts & ATTRIBUTES) else ast.unparse(node)
+        never = PYTHONS if ours else ATTRIBUTES | PYTHONS
+        return "" if known and not parts & never else ast.unparse(node)
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For):
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         inner = [part for target in targets for part in ast.walk(target)]
         if any(isinstance(part, ast.Attribute) for part in inner if stored(part)):
             return ast.unparse(node)[:60]
-    names = [(getattr(node, "attr", ""), ATTRIBUTES), (getattr(node, "id", ""), NAMES)]
-    return next((n for n, known in names if n in known or n.startswith("__")), "")
+    if isinstance(node, ast.Attribute):
+        never = node.attr in ATTRIBUTES | PYTHONS or node.attr.startswith(HIDDEN)
+        return node.attr if never else ""
+    name = getattr(node, "id", "")
+    return name if name in NAMES or name.startswith("__") else ""
 
 
 def stored(node: ast.AST) -> bool:

@@ -57,7 +57,10 @@ class Peer(Values):
             memory.restore(buffers)
         if "raised" in reply:
             raise Raised(*(str(part)[:2000] for part in (*reply["raised"], "", "")[:2]))
-        for before, after in zip(arguments, self.unpack(reply.get("after"), buffers), strict=True):
+        later = self.unpack(reply.get("after"), buffers)
+        if not isinstance(later, list) or len(later) != len(arguments):
+            raise Broken("no reply")
+        for before, after in zip(arguments, later, strict=True):
             refill(before, after)
         return self.unpack(reply.get("value"), buffers)
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from cnnlab.__main__ import main
+from cnnlab.course.grading.classroom import Classroom
 from tests.course.grading.hand_in import notebook
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,33 @@ def test_a_class_is_graded_and_told(classroom, capsys):
     assert list(own) == ["06 eve.html", "Ann %C3%84.html", "ben.html"]
     assert "SyntaxError" in own["06 eve.html"] and "Ann" not in own["06 eve.html"]
     assert not [p for p in page.split('"') if p.startswith("http")]
+
+
+def test_what_is_no_notebook_is_told(classroom, capsys):
+    (classroom / "class" / "zoe.zip").write_bytes(b"PK")
+    (classroom / "class" / "Ann Ä" / "06-Copy1.ipynb").write_text(notebook("my_sums = ..."))
+    assert run(classroom, "--csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {"student": "zoe", "points": "0"}.items() <= rows[-1].items()
+    own = {f.stem: f.read_text("utf-8") for f in (classroom / "out" / "students").glob("*.html")}
+    assert "zoe.zip: no notebook in it; unpack zoe.zip" in own["zoe"]
+    assert "lesson 06: of 06-Copy1.ipynb, 06.ipynb 06.ipynb counts" in own["Ann %C3%84"]
+
+
+def test_whom_the_grader_could_not_grade_is_in_the_tables(classroom, capsys, monkeypatch):
+    monkeypatch.setattr(Classroom, "with_skeletons", lambda room: room)
+    monkeypatch.setattr(Classroom, "grade", lambda *_: ([], {"ann": "odd", "ben": "odd"}))
+    assert run(classroom, "--csv") == 1
+    assert "\nben,0,4,0,0\n" in capsys.readouterr().out
+    assert "not graded: odd" in (classroom / "out" / "students" / "ann.html").read_text()
+    assert "2 × not graded: odd" in (classroom / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("points", ["-1", "NaN"])
+def test_a_rubric_with_points_that_nobody_can_have_is_refused(points, classroom, capsys):
+    text = json.dumps(RUBRIC).replace('"points": 3', f'"points": {points}')
+    (classroom / "rubric.json").write_text(text)
+    assert run(classroom) == 2 and "points below 0" in capsys.readouterr().err
 
 
 def test_what_was_graded_is_not_graded_again(classroom, capsys):

@@ -125,6 +125,14 @@ def test_answers_of_one_name_go_by_the_check_or_by_the_order(tmp_path):
         assert [each.code for each in answers] == ["my_seconds = 1", "my_seconds = 2"]
 
 
+@pytest.mark.parametrize("copy", ["06_x-Copy1.ipynb", "06_a.ipynb"])
+def test_of_a_lesson_and_its_copy_the_answered_one_counts(tmp_path, copy):
+    (tmp_path / "06_x.ipynb").write_text(notebook(RIGHT, CHECK))
+    (tmp_path / copy).write_text(notebook("def my_sums(latency, per_cycle): ...", CHECK))
+    handed_in = find.submitted(tmp_path)
+    assert find.of_lesson("06", find.exercises_of("06"), handed_in).path.name == "06_x.ipynb"
+
+
 def test_a_cell_of_cuda_c_is_an_answer(tmp_path):
     wanted = find.exercises_of("30")
     (tmp_path / "30.ipynb").write_text(notebook("%%cuda mine\nvoid f();", "exercise.guard(mine)"))

@@ -7,8 +7,9 @@ import numpy as np
 import psutil
 import pytest
 
+from cnnlab.check import operation
 from cnnlab.course.grading import sandbox
-from cnnlab.course.grading.judge import secret
+from cnnlab.course.grading.secrecy import secret
 from tests.course.grading.hand_in import SHORT, of_cells
 
 pytestmark = pytest.mark.slow
@@ -129,6 +130,8 @@ RIGHT = "if (i < size) dz[i] = dy[i] * y[i] * (1.0f - y[i]);"
         (cuda_c(f'asm("nop"); {RIGHT}'), "no use for `asm`"),
         (cuda_c(f"while (true) {{}} {RIGHT}"), "not done after 2 seconds"),
         (cuda_c("dz[i] = ;"), "does not compile"),
+        (cuda_c(f'C(sys,tem)("exit 3"); {RIGHT}', "#define C(a,b) a##b"), "no use for `##`"),
+        (cuda_c(f'(system)("exit 3"); {RIGHT}'), "no use for `system`"),
         ("mine = 3", "expected the kernels"),
     ],
 )
@@ -137,6 +140,42 @@ def test_cuda_c_is_judged_by_numbers_and_accesses(code, word, tmp_path, packages
     row = row_of(tmp_path, packages, "30", "guard", code, "exercise.guard(mine)", limits=limits)
     assert word in row["verdict"], row["verdict"]
     assert (row["points"] == row["most"]) == (code == cuda_c(RIGHT))
+
+
+def test_python_of_an_answer_is_not_in_the_process_that_launches(tmp_path, packages):
+    """It could put another function in the place of the launcher: here, NumPy."""
+    code = f"""
+def made():
+    from types import SimpleNamespace
+    from cnnlab.course.grading import devices
+    def launch(source, traced, name, sizes, arguments, shared):
+        y, dy, dz, size = arguments
+        traces, _ = real(source, traced, name, sizes, arguments, shared)
+        dz[:] = dy * y * (1 - y)
+        return traces, ""
+    real, devices.launch = devices.launch, launch
+    text = {cuda_c("if (i < size) dz[i] = 0;").partition(chr(10))[2]!r}
+    return SimpleNamespace(source=text, launch=launch)
+mine = made()
+"""
+    row = row_of(tmp_path, packages, "30", "guard", code, "exercise.guard(mine)")
+    assert row["points"] == 0 and "expected" in row["verdict"], row["verdict"]
+
+
+def test_what_the_grader_cannot_judge_costs_that_group_alone(tmp_path, packages, monkeypatch):
+    def odd(*_, **__):
+        raise ZeroDivisionError("odd")
+
+    monkeypatch.setattr(operation, "kernel", odd)
+    code = "def my_bias_gradient(dz, db): db[:] = dz.sum(axis=0)"
+    row = row_of(tmp_path, packages, "00", "bias_gradient", code)
+    assert row["points"] == 0 and "cannot be judged: ZeroDivisionError('odd')" in row["verdict"]
+
+
+def test_a_rank_program_that_reaches_for_other_ranks_gets_nothing(tmp_path, packages):
+    code = "import sys\ndef my_reduce(comm, array):\n    sys._getframe(1).f_locals"
+    row = row_of(tmp_path, packages, "20", "reduce", code)
+    assert row["points"] == 0 and "cannot be looked into, for line 1" in row["verdict"]
 
 
 RANKS = {

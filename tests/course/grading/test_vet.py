@@ -29,6 +29,7 @@ def test_the_answers_of_the_key_compute(lesson):
     [
         "z[i] = np.sqrt(x[i])",
         "data = x[i]; config, load = data, 2; z[i] = config * load",
+        "f_0, _kept = np.random.rand(2); z[i] = x.copy()[i] + np.trace(x) * f_0",
         "z[i] = max(x[i], np.float32(0)) if i % 2 else abs(x[i])",
     ],
 )
@@ -43,6 +44,8 @@ def test_computing_is_fine(line):
         "np.add = max", "import os", "import cnnlab.check", "__import__('os')", "eval('1')",
         "from numpy import ctypeslib", "numba.core.event", "global x",
         "class A: pass", "from numba import objmode", "np.lib.format", "for np.add in x: pass",
+        "numba.sys.modules", "from numba import sys", "z = numba; z.sys._getframe(1).f_locals",
+        "from cnnlab.ranks.schedules import os", "x._base", "f = kernel.__code__", "np.os.system",
         "vars(np)", "x.ctypes.data", "with numba.objmode(): pass", "(lambda: np.__dict__)()",
     ],
 )  # fmt: skip

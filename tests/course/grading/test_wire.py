@@ -102,6 +102,7 @@ def test_what_is_raised_has_its_kind_and_its_words(talk):
 @pytest.mark.parametrize(
     "reply",
     [
+        b'{"sizes": []}', b'{"sizes": [], "after": ["none"]}',
         b"[]", b"{", b'{"sizes": [-1]}', b'{"sizes": []}' + b"x", b'{"sizes": "ab"}',
         b'{"sizes": [], "after": ["list", []], "value": ["array", 0, "O", [1], [8], 0]}',
         b'{"sizes": [], "after": ["list", []], "value": ["array", 0, "<f8", [1], [8], 0]}',
@@ -116,7 +117,7 @@ def test_a_forged_reply_is_refused(reply):
     with ours, theirs:
         theirs.sendall(HEAD.pack(len(reply), 0) + reply)
         with pytest.raises(Broken):
-            Peer(ours, shares=True).call("call", 0, [], {})
+            Peer(ours, shares=True).call("call", 0, [1], {})
 
 
 @pytest.mark.parametrize(
