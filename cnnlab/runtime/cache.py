@@ -22,11 +22,21 @@ def folder(name: str) -> Path:
     return Path(pooch.os_cache("cnnlab")) / name
 
 
+ROOMS = "kernels", "distributed/compressors"  # whose compiled functions are kept, and those of
+ALSO = "ranks/sparse.py", "ranks/schedules.py"
+
+
 def source_files() -> list[Path]:
     """The files with the sources of all kernels that are kept, and of the compiler's options."""
     package = Path(__file__).parents[1]
-    elsewhere = package / "__init__.py", package / "ranks" / "schedules.py"
-    return [*elsewhere, *sorted((package / "kernels").rglob("*.py"))]
+    rooms = [sorted((package / room).rglob("*.py")) for room in ROOMS]
+    return [package / "__init__.py", *(package / file for file in ALSO), *sum(rooms, [])]
+
+
+def holds_kernels(module: str) -> bool:
+    """Whether what a module has compiled is kept."""
+    path = module.removeprefix("cnnlab.").replace(".", "/")
+    return f"{path}.py" in ALSO or path.startswith(tuple(f"{room}/" for room in ROOMS))
 
 
 def sources() -> str:
@@ -71,7 +81,7 @@ def keep_compiled() -> None:
     try:
         numba.config.CACHE_DIR = str(kernel_folder())
         for name, module in list(sys.modules.items()):
-            if name.startswith("cnnlab.kernels."):
+            if holds_kernels(name):
                 for kernel in vars(module).values():
                     if isinstance(kernel, numba.core.registry.CPUDispatcher) and (
                         kernel.py_func.__module__ == name and not kernel.stats.cache_path
