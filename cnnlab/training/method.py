@@ -56,7 +56,7 @@ class Method:
         return sum((self.step(replica, chosen) for chosen in replica.batches(order)), 0.0)
 
     def images_in_a_row(self, replica: Replica) -> int:
-        """How many images one call of `steps` takes: a batch, but many of compiled loops or ranks."""
+        """Images that one call of `steps` takes: a batch; many of compiled loops or ranks."""
         n_images = IN_A_ROW if self.loop(replica) else BY_RANKS if self.size > 1 else 1
         return max(1, n_images // replica.batch) * replica.batch
 

@@ -281,7 +281,8 @@ class World:
 
     def _sleep(self, rank: int, request: Request, until: float | None) -> None:
         """Let others go on; until a time, or, with None, until this rank is woken."""
-        self.waiting[rank] = request, faults.site()
+        own = request not in self.open[rank]  # the call has begun it, too, and knows where
+        self.waiting[rank] = request, request.where if own else faults.site()
         if until is not None:
             self._wake(rank, until)
         self.hub.switch()
