@@ -281,8 +281,8 @@ class World:
 
     def _sleep(self, rank: int, request: Request, until: float | None) -> None:
         """Let others go on; until a time, or, with None, until this rank is woken."""
-        own = request not in self.open[rank]  # the call has begun it, too, and knows where
-        self.waiting[rank] = request, request.where if own else faults.site()
+        where = faults.site() if request in self.open[rank] else request.where  # where it waits
+        self.waiting[rank] = request, where
         if until is not None:
             self._wake(rank, until)
         self.hub.switch()
