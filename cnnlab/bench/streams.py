@@ -15,6 +15,7 @@ from cnnlab.distributed.trial import Counting
 from cnnlab.kernels import find
 from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
+from cnnlab.runtime import cache
 from cnnlab.training import Diverged, Replica, Sgd, train
 
 PLAN = {"batch": 32, "epochs": 2, "progress": False}
@@ -174,6 +175,7 @@ def choosing(
     sizes: Sequence[int], density: float, repeats: int = 15
 ) -> dict[int, Mapping[str, Timing]]:
     """By size, timings of choosing the largest of so many numbers, in turn; work: their bytes."""
+    cache.keep_compiled()
     found = {}
     for n in sizes:
         values, k = (

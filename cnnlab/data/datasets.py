@@ -5,14 +5,19 @@ subfolder `mnist` or `fashion`), else from the cache, else from the public mirro
 with scikit-learn and need no network. If CNNLAB_OFFLINE is set, nothing is downloaded.
 """
 
+import contextlib
+import importlib.metadata
 import os
+import zipfile
 from dataclasses import dataclass
 
 import numpy as np
 
 from cnnlab.data.idx_format import DataError
 from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, NotReachable, read_dataset
+from cnnlab.runtime import cache
 from cnnlab.runtime.arguments import at_least, one_of
+from cnnlab.runtime.files import replacing
 
 NAMES = (*PUBLISHED, "digits", "auto")
 
@@ -82,24 +87,39 @@ def _digits(n_train: int | None, n_test: int | None) -> Dataset:
 
     An MNIST digit fills 20 × 20 pixels in the middle of 28 × 28, so each is scaled to that size.
     """
-    # Imported here because it is slow, and only this dataset needs it.
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    images, labels = load_digits(return_X_y=True)
+    images, labels, train, test = _originals()
     # Bilinear interpolation: row p holds the weights of the 8 pixel centres in pixel p of the 20.
     centres = (np.arange(20) + 0.5) * 8 / 20 - 0.5
     weights = np.stack([np.interp(centres, np.arange(8), pixel) for pixel in np.eye(8)], axis=1)
     scaled = (weights @ (images.reshape(-1, 8, 8) / 16) @ weights.T).astype(np.float32)
-    train, test = train_test_split(
-        np.arange(len(labels)), test_size=360, random_state=0, stratify=labels
-    )
     parts = []
     for seed, (originals, n) in enumerate(((train, n_train), (test, n_test))):
         n = len(originals) if n is None else n
         repeated = np.resize(labels[originals], n).astype(np.int64)  # cycling, as the images do
         parts += [_place(scaled[originals], n, seed), repeated]
     return Dataset("digits", *parts, DIGIT_NAMES, "scikit-learn")
+
+
+def _originals() -> list[np.ndarray]:
+    """The digits (M,64), their labels, and which of them are trained on and which tested.
+
+    Importing scikit-learn takes a second, on each rank of a cluster, too: so they are kept.
+    """
+    version = importlib.metadata.version("scikit-learn")
+    file = cache.folder("digits") / f"scikit-learn-{version}.npz"
+    with contextlib.suppress(OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError):
+        with np.load(file) as kept:
+            return [kept[f"arr_{k}"] for k in range(4)]
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    images, labels = load_digits(return_X_y=True)
+    split = train_test_split(np.arange(len(labels)), test_size=360, random_state=0, stratify=labels)
+    with contextlib.suppress(OSError):  # where nothing can be kept, they are made anew
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as whole:
+            np.savez_compressed(whole, images.astype(np.uint8), labels, *split)
+    return [images, labels, *split]
 
 
 def _place(digits: np.ndarray, n: int, seed: int) -> np.ndarray:

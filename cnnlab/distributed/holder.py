@@ -9,8 +9,6 @@ from cnnlab.training.method import Together
 from cnnlab.training.optimizers import Sgd
 from cnnlab.training.replica import Replica
 
-IN_A_ROW = 1024  # images between two messages about the loss
-
 
 class Flat:
     """An array of parameters or of gradients, as an optimiser takes them."""
@@ -80,10 +78,6 @@ class Holder(Together):
 
     def loop(self, replica: Replica) -> None:
         """No compiled loop: Python leads each step."""
-
-    def images_in_a_row(self, replica: Replica) -> int:
-        """How many images one call of `steps` takes."""
-        return max(1, IN_A_ROW // replica.batch) * replica.batch
 
     def gather(self, replica: Replica) -> None:
         """Bring every rank's parameters and state to all; the next epoch cuts them afresh."""

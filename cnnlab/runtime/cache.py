@@ -22,11 +22,22 @@ def folder(name: str) -> Path:
     return Path(pooch.os_cache("cnnlab")) / name
 
 
+ROOMS = "kernels", "distributed/compressors"  # whose compiled functions are kept, and those of
+ALSO = "ranks/sparse.py", "ranks/schedules.py"
+
+
 def source_files() -> list[Path]:
     """The files with the sources of all kernels that are kept, and of the compiler's options."""
     package = Path(__file__).parents[1]
-    elsewhere = package / "__init__.py", package / "ranks" / "schedules.py"
-    return [*elsewhere, *sorted((package / "kernels").rglob("*.py"))]
+    rooms = [file for room in ROOMS for file in sorted((package / room).rglob("*.py"))]
+    return [package / "__init__.py", *(package / file for file in ALSO), *rooms]
+
+
+def holds_kernels(module: str) -> bool:
+    """Whether what a module has compiled is kept."""
+    package, _, path = module.replace(".", "/").partition("/")
+    found = f"{path}.py" in ALSO or path.startswith(tuple(f"{room}/" for room in ROOMS))
+    return found and package == "cnnlab"
 
 
 def sources() -> str:
@@ -65,19 +76,24 @@ def keep_compiled() -> None:
     they were imported are not kept. Where nothing can be written, they run all the same.
     """
     numba = sys.modules.get("numba")
-    if numba is None or numba.config.DISABLE_JIT or sources() != IMPORTED:
+    if numba is None or numba.config.DISABLE_JIT:
+        return
+    new = [
+        kernel
+        for name, module in list(sys.modules.items())
+        if holds_kernels(name)
+        for kernel in vars(module).values()
+        if isinstance(kernel, numba.core.registry.CPUDispatcher)
+        and (kernel.py_func.__module__ == name and not kernel.stats.cache_path)
+    ]
+    if not new or sources() != IMPORTED:
         return
     before = numba.config.CACHE_DIR
     try:
         numba.config.CACHE_DIR = str(kernel_folder())
-        for name, module in list(sys.modules.items()):
-            if name.startswith("cnnlab.kernels."):
-                for kernel in vars(module).values():
-                    if isinstance(kernel, numba.core.registry.CPUDispatcher) and (
-                        kernel.py_func.__module__ == name and not kernel.stats.cache_path
-                    ):
-                        kernel.enable_caching()
-                        keep_if_possible(kernel._cache)
+        for kernel in new:
+            kernel.enable_caching()
+            keep_if_possible(kernel._cache)
     except OSError as error:
         not_kept(error.strerror)
     finally:

@@ -9,8 +9,9 @@ import numpy as np
 from cnnlab.ranks.schedules import block
 from cnnlab.training.replica import Loop, Replica
 
-# Images that compiled loops take between two looks at the progress bar: about a tenth of a second.
-IN_A_ROW = 16384
+# Images that compiled loops take between two looks at the progress bar: about a tenth of a second;
+# and those that ranks take, where Python leads, between two messages about the loss.
+IN_A_ROW, BY_RANKS = 16384, 1024
 
 
 class Method:
@@ -55,9 +56,9 @@ class Method:
         return sum((self.step(replica, chosen) for chosen in replica.batches(order)), 0.0)
 
     def images_in_a_row(self, replica: Replica) -> int:
-        """How many images one call of `steps` takes: a batch, or many where loops are compiled."""
-        n_steps = max(1, IN_A_ROW // replica.batch) if self.loop(replica) else 1
-        return n_steps * replica.batch
+        """Images that one call of `steps` takes: a batch; many of compiled loops or ranks."""
+        n_images = IN_A_ROW if self.loop(replica) else BY_RANKS if self.size > 1 else 1
+        return max(1, n_images // replica.batch) * replica.batch
 
     def epoch(
         self, replica: Replica, order: np.ndarray, tell: Callable[[float, int], None]

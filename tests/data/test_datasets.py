@@ -1,4 +1,5 @@
 import re
+import sys
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -113,6 +114,26 @@ def test_digits_are_the_originals_of_scikit_learn_at_the_size_of_mnists(fetched)
         assert list(seen.values())[nearest] == label
     assert dataset.source == "scikit-learn"
     assert fetched == []
+
+
+def test_digits_that_were_kept_are_the_same_also_where_the_file_is_damaged(tmp_path, monkeypatch):
+    fresh = load("digits", 1500, 400)
+    (file,) = (tmp_path / "digits").iterdir()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "sklearn.datasets", None)
+        kept = load("digits", 1500, 400)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    again = load("digits", 1500, 400)
+    assert file.read_bytes() == whole
+    for other in (kept, again):
+        for pair, its in zip(parts(fresh), parts(other), strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(pair, its, strict=True))
+
+
+def test_where_nothing_can_be_kept_there_are_digits_all_the_same(tmp_path):
+    (tmp_path / "digits").touch()
+    assert len(load("digits").train_labels) == 1437
 
 
 def test_every_class_has_its_share_of_the_test_digits():

@@ -12,7 +12,8 @@ from cnnlab.distributed.data_parallel import DataParallel, Overlapping
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.compiled import allreduce_mpi
 from cnnlab.network import Network
-from cnnlab.training import Replica, Sgd
+from cnnlab.ranks.virtual import World
+from cnnlab.training import Replica, Sgd, method
 
 DIGITS = load("digits", 330, 100)
 
@@ -130,3 +131,17 @@ def test_the_sum_of_shared_gradients_is_left_in_those_of_the_replica():
     for name in ("params", "grads"):
         flat = getattr(shared, name).flat
         assert flat.any() and (flat == getattr(alone, name).flat).all()
+
+
+def test_ranks_that_python_leads_add_up_their_loss_after_many_batches(monkeypatch):
+    monkeypatch.setattr(method, "BY_RANKS", 100)
+
+    def program(comm):
+        told = []
+        of = DataParallel(comm)
+        loss = of.epoch(replica("vector", 20), np.arange(330), lambda *news: told.append(news))
+        return loss, told
+
+    (loss, told), (its, _) = World(2).run(program)
+    assert [n for _, n in told] == [100, 100, 100, 30]
+    assert loss == its == pytest.approx(sum(part for part, _ in told)) and loss > 0

@@ -54,6 +54,8 @@ def test_a_kernel_is_compiled_once_and_again_when_a_source_has_changed(checkout)
     for changed in (
         "__init__.py",
         "ranks/schedules.py",
+        "ranks/sparse.py",
+        "distributed/compressors/packing.py",
         "kernels/reference.py",
         "kernels/vector/conv.py",
         "kernels/threads/steps.py",
@@ -84,10 +86,10 @@ def test_whatever_is_kept_comes_from_a_file_that_the_digest_covers():
     """Also what a kept kernel calls, wherever it lies."""
     files, found = set(cache.source_files()), set()
     for name in FILES:
-        if name.startswith("kernels"):
-            importlib.import_module(f"cnnlab.{name}")
+        if cache.holds_kernels(name := f"cnnlab.{name}"):
+            importlib.import_module(name)
     for name, module in list(sys.modules.items()):
-        if name.startswith("cnnlab.kernels."):
+        if cache.holds_kernels(name):
             for value in vars(module).values():
                 if isinstance(value, CPUDispatcher):
                     found.add(Path(value.py_func.__code__.co_filename))
@@ -145,3 +147,14 @@ def test_the_cache_is_in_the_checkout_or_else_the_users(tmp_path, monkeypatch):
     assert cache.folder("mnist") == tmp_path / "user" / "cnnlab" / "mnist"
     (tmp_path / "pyproject.toml").touch()
     assert cache.folder("mnist") == tmp_path / "data" / "cache" / "mnist"
+
+
+def test_the_kernels_of_compressors_are_kept_too(checkout):
+    encode = """
+import numpy as np
+from cnnlab.distributed.compressors import compressor, packing
+print(*compressor("qsgd4")(8).encode(np.ones(8, np.float32))[4:])
+print(sum(packing.quantise.stats.cache_hits.values()))
+"""
+    first, second = run(checkout, encode)[0], run(checkout, encode)[0]
+    assert first[:-1] == second[:-1] and (first[-1], second[-1]) == ("0", "1")

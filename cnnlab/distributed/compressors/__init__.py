@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 
 from cnnlab.distributed.compressors.base import Compressor
-from cnnlab.runtime import registry
+from cnnlab.runtime import cache, registry
 from cnnlab.runtime.registry import Entry, listed
 
 ROOM = "cnnlab.distributed.compressors"
@@ -38,6 +38,7 @@ def compressor(text: str) -> Callable[..., Compressor]:
         name = text.rstrip("0123456789")
         argument = text.removeprefix(name)
     kind = registry.find("compress", name if name in COMPRESSORS else text, COMPRESSORS)
+    cache.keep_compiled()
     if not argument:
         return kind
     made = functools.partial(kind, argument=argument)

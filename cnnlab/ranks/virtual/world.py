@@ -281,7 +281,7 @@ class World:
 
     def _sleep(self, rank: int, request: Request, until: float | None) -> None:
         """Let others go on; until a time, or, with None, until this rank is woken."""
-        self.waiting[rank] = request, faults.site()
+        self.waiting[rank] = request, faults.site() if request in self.open[rank] else request.where
         if until is not None:
             self._wake(rank, until)
         self.hub.switch()

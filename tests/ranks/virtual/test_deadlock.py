@@ -60,3 +60,14 @@ def test_a_deadlock_names_its_circle_first_and_the_collective_of_others():
     assert two == f"rank 2 waits for rank 1 (receive, tag 4, {at})"
     assert others[0] == f"rank 0 waits for rank 2 (in Barrier, {barrier})"
     assert raised.value.faults[0][:3] == ("call matching", 1, at)
+
+
+def waits_later(comm):
+    request = comm.Irecv(np.zeros(1), 1 - comm.rank)
+    request.Wait()
+
+
+def test_a_deadlock_names_the_wait_and_not_what_began_the_message():
+    place = f"test_deadlock.py:{inspect.getsourcelines(waits_later)[1] + 2}"
+    with pytest.raises(Deadlock, match=place):
+        World(2).run(waits_later)
