@@ -69,7 +69,8 @@ def kernel(operation: str, function: Callable, **options) -> Verdict:
         text = "expected a compiled kernel, got plain Python: decorate it with @numba.njit"
         return Verdict(False, f"{operation}: {text}")
     count = vector_instructions(function)
-    return Verdict(count > 0, f"{verdict.text}; {count} vector instructions in its machine code")
+    found = f"; {count}" if count else ", but there are no"
+    return Verdict(count > 0, f"{verdict.text}{found} vector instructions in its machine code")
 
 
 def vectorized(operation: str, function: Callable, **options) -> bool:

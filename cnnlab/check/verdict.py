@@ -38,8 +38,16 @@ class Verdict:
     def require(self) -> None:
         """Print it, or raise AssertionError with its text if it failed."""
         if not self.passed:
-            raise AssertionError(str(self))
+            raise Wrong(str(self))
         print(self)
+
+
+class Wrong(AssertionError):
+    """What `require` raises; a notebook shows its words alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        """The traceback, for IPython: it would say where the check is, not what is wrong."""
+        return [str(self)]
 
 
 def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:

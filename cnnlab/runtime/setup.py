@@ -109,6 +109,10 @@ def install(source: Path) -> None:
                 break
         else:
             sys.exit(f"cnnlab could not be installed here: {reason(done.stderr)}.")
+    if "ipykernel" in sys.modules:  # ipyparallel's extension waits for the next start
+        print(
+            "An 'IPP Extension Server Error' may be closed: it ends when JupyterLab is restarted."
+        )
     if not extras:
         print("without MPI, for which pip found nothing: some cells of the lessons on ranks fail")
 

@@ -24,7 +24,7 @@ def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
 
     for answer, word in (
         (fast, "vector instructions"),
-        (slow, " 0 vector instructions"),
+        (slow, "no vector instructions"),
         (plain, "decorate it with @numba.njit"),
         (lambda y, dy, dz: None, "never written"),
     ):

@@ -25,7 +25,8 @@ def steps():
 @kinds.kernel(
     "dense_backward_bias",
     "The verdict names a factor: by what does it differ from shape to shape?",
-    "A mean is the sum, divided by the number of images. The formula does not divide.",
+    "A mean is the sum, divided by the number of images. The formula does not divide. And a kernel "
+    "returns nothing: it writes into its last argument, db[:] = …",
 )
 def bias_gradient(dz, db):
     """The slice writes into the array that db names; `db = …` would only give a name to another."""

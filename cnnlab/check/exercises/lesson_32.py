@@ -43,7 +43,7 @@ extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int
     "6 maps of 24 × 24, for each of 64 images; one atomic each.",
 )
 def atomics():
-    """One for each element; after a tree it would be one a block."""
+    """One for each element; after a tree it would be one a block that stays in its map."""
     return 64 * 6 * 24 * 24
 
 
@@ -67,7 +67,7 @@ def _no_atomics(traces: list) -> str:
     also=_no_atomics,
 )
 def two_stages():
-    """The end of the first launch is the barrier that a grid has not got otherwise."""
+    """The end of the first launch is the barrier that a grid otherwise lacks."""
     return """
 extern "C" __global__ void my_parts(const float* dz, float* parts, int N, int F, int size)
 {

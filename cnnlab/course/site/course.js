@@ -69,6 +69,19 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 document.addEventListener("DOMContentLoaded", () => {
+  for (const printed of document.querySelectorAll(".jp-OutputArea-output pre")) // lines may wrap, tables not
+    printed.classList.toggle("sentences", !/\S {2,}\S|^ /m.test(printed.textContent));
+  for (const plot of document.querySelectorAll(".jp-RenderedImage img"))
+    plot.addEventListener("click", () => plot.classList.toggle("large"));
+  for (const nav of document.querySelectorAll("nav[popover]")) {
+    const here = nav.querySelector("[aria-current]");
+    const show = () => { if (here) nav.scrollTop = here.offsetTop - nav.clientHeight / 2; };
+    nav.addEventListener("toggle", show);
+    show();
+  }
+});
+
+document.addEventListener("DOMContentLoaded", () => {
   const button = document.getElementById("scheme"), style = document.documentElement.style;
   button.hidden = false;
   button.addEventListener("click", () => {

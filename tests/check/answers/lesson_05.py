@@ -94,7 +94,7 @@ RIGHT = [
     (sigmoid_gradient, sigmoid_expanded),
 ]
 WRONG = [
-    (bias_in_vectors, bias_in_strict_order, "0 vector instructions"),
+    (bias_in_vectors, bias_in_strict_order, "no vector instructions"),
     (bias_in_vectors, bias_plain_python, "plain Python"),
     (bias_in_vectors, bias_of_one_image, "several images"),
     (trips, 5, "too large"),
