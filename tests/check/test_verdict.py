@@ -84,6 +84,11 @@ def test_differences_are_said_in_words(got, text):
     assert check.differences("d", expected + 1e-7, expected, tolerance) == ""
 
 
+def test_a_proof_that_fails_is_one_line_in_a_notebook(ipython, capsys):
+    ipython.run_cell("from cnnlab.check.verdict import Verdict; Verdict(False, 'odd').require()")
+    assert capsys.readouterr().out == "✗ odd\n"
+
+
 # These raise under strict.
 REPORTING = re.compile(
     r"exercise\.\w+|(check|device)\..*\b(exercise|report|threaded|value|vectorized)", re.DOTALL

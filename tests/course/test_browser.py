@@ -17,7 +17,7 @@ from tests.source import NOTEBOOKS
 pytestmark = pytest.mark.browser
 LESSONS = sorted(file.stem for file in NOTEBOOKS.glob("*.ipynb"))
 PAGES = [*LESSONS, *sorted(file.stem for file in NOTEBOOKS.glob("*.md")), "index"]
-DESKTOP = {"viewport": {"width": 1280, "height": 800}}
+DESKTOP = {"viewport": {"width": 1440, "height": 800}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 GONE = "net::ERR_ABORTED"  # a link that became a download
@@ -183,6 +183,32 @@ def test_the_copy_button_copies_a_cell_as_it_is_in_the_notebook(site, opened):
         block.get_by_role("button", name="Copy").click()
         block.get_by_role("button", name="Copied").wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == source.rstrip()
+
+
+def test_on_a_phone_sentences_wrap_tables_do_not_and_plots_grow_at_a_tap(site, opened):
+    page = opened((site / "54_server.html").as_uri(), **PHONE)
+    printed = page.locator(".jp-OutputArea-output pre")
+    wide = "(all) => all.map((e) => [e.textContent, e.scrollWidth > e.clientWidth])"
+    found = printed.evaluate_all(wide)
+    tables = [re.search(r"\S {2,}\S|^ ", text, re.MULTILINE) for text, _ in found]
+    assert not [text for (text, is_wide), t in zip(found, tables, strict=True) if is_wide and not t]
+    assert any(is_wide for (_, is_wide), t in zip(found, tables, strict=True) if t)
+    plot, width = page.locator(".jp-RenderedImage img").first, PHONE["viewport"]["width"]
+    assert plot.bounding_box()["width"] <= width
+    plot.tap()
+    assert plot.bounding_box()["width"] > 2 * width
+    plot.tap()
+    assert plot.bounding_box()["width"] <= width
+
+
+@pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_menu_shows_where_one_is(site, opened, screen):
+    page = opened((site / "59_which_one_here.html").as_uri(), **screen)
+    if screen is PHONE:
+        page.get_by_role("button", name="☰").tap()
+    here = page.locator("nav#lessons [aria-current]")
+    page.wait_for_function("(e) => document.querySelector('nav#lessons').scrollTop > 0")
+    assert here.evaluate(IN_SIGHT)
 
 
 def test_the_notebook_is_downloaded_from_a_server(site, opened):
