@@ -209,7 +209,7 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback():
     assert "Traceback" not in job.stderr.read() and job.wait() == 141
 
 
-@pytest.mark.parametrize("module", ["llvmlite", "threadpoolctl", "sklearn"])
+@pytest.mark.parametrize("module", ["llvmlite", "threadpoolctl", "numba"])
 def test_an_interrupt_while_a_module_loads_is_one_line(module, tmp_path):
     interrupts = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n"
     (tmp_path / f"{module}.py").write_text(interrupts)

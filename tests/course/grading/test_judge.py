@@ -3,13 +3,11 @@
 import re
 import time
 
-import numpy as np
 import psutil
 import pytest
 
 from cnnlab.check import operation
 from cnnlab.course.grading import sandbox
-from cnnlab.course.grading.secrecy import secret
 from tests.course.grading.hand_in import SHORT, of_cells
 
 pytestmark = pytest.mark.slow
@@ -213,18 +211,6 @@ def my_reduce(comm, array):
 """
     row = row_of(tmp_path, packages, "20", "reduce", code)
     assert row["points"] < row["most"]
-
-
-def test_a_secret_seed_decides_all_that_is_drawn():
-    def drawn(seed):
-        with secret(seed):
-            return [
-                np.random.default_rng(*given).random() for given in ((), (), (0,), (0,), ([1, 2],))
-            ]
-
-    one = drawn(1)
-    assert one == drawn(1) and one[2] == one[3] and len({*one, *drawn(2)}) == 8
-    assert np.random.default_rng(0).random() not in one
 
 
 def until(holds):

