@@ -1,7 +1,5 @@
 """The exercises of lesson 58."""
 
-import math
-
 import numpy as np
 
 from cnnlab.check.exercises import kinds
@@ -93,7 +91,9 @@ def mistake_of(answer, boards) -> str:
 )
 def draws():
     """0.95⁵⁹ is just below 0.05, however many hyperparameters there are."""
-    return math.ceil(math.log(0.05) / math.log(0.95))
+    from math import ceil, log
+
+    return ceil(log(0.05) / log(0.95))
 
 
 @kinds.formula(
