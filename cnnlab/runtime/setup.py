@@ -7,6 +7,7 @@ and without any other package. So only the standard library may be imported here
 import importlib
 import importlib.machinery
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -15,9 +16,8 @@ import zipfile
 from pathlib import Path
 
 PLACES = (".", "..", "/content")  # beside the lesson, above it, and where Colab keeps files
-ADDED = re.compile(
-    r"(\.\.?|/content)([/\\]cnnlab.*)?"
-)  # to sys.path, by the cell: to find this file
+# What the cell has added to sys.path, to find this file.
+ADDED = re.compile(r"(\.\.?|/content)([/\\]cnnlab.*)?")
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
 WHEEL = re.compile(r"(.*/)?cnnlab-[^/]+\.whl")
@@ -109,7 +109,7 @@ def install(source: Path) -> None:
                 break
         else:
             sys.exit(f"cnnlab could not be installed here: {reason(done.stderr)}.")
-    if "ipykernel" in sys.modules:  # ipyparallel's extension waits for the next start
+    if "JPY_SESSION_NAME" in os.environ:  # a server, for which ipyparallel's extension is too new
         print(
             "An 'IPP Extension Server Error' may be closed: it ends when JupyterLab is restarted."
         )

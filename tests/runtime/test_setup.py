@@ -60,9 +60,10 @@ def world(tmp_path):
     return tmp_path
 
 
-def run(world, cell=CELL, fails="nothing"):
+def run(world, cell=CELL, fails="nothing", **more):
     """Run the cell in a Python without any other package; its status, output and errors."""
     environment = {"PYTHONPATH": str(world / "site"), "FAILS": fails, "ASKED": str(world / "asked")}
+    environment |= more
     done = subprocess.run(
         [sys.executable, "-S", "-c", cell],
         cwd=world / "course" / "lessons", env=environment, capture_output=True, text=True,
@@ -123,6 +124,11 @@ def test_pip_keeps_every_version_that_is_there(world):
         (folder / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
     assert run(world)[0] == 0
     assert asked(world) == [[["numpy==2.1.0", "torch==2.6.0"], f"{WHEEL}[mpi]"]]
+
+
+def test_in_jupyterlab_the_cell_says_what_a_message_of_the_server_means(world):
+    shutil.copy(world / "toys" / WHEEL, world / "course")
+    assert "IPP Extension Server Error" in run(world, JPY_SESSION_NAME="00.ipynb")[1]
 
 
 def test_without_mpi_for_this_system_the_rest_is_installed(world):
