@@ -14,7 +14,7 @@ from cnnlab.ranks import Alone, prepare, shared_memory_files, world
 from cnnlab.runtime import failures, thread_pool
 from cnnlab.runtime.failures import MENDABLE, MPIEXEC, one_line, status
 
-OPEN_MPIS = "OMPI_COMM_WORLD_SIZE"
+_, OPEN_MPIS = MPIEXEC
 RANK = "PMI_RANK", "OMPI_COMM_WORLD_RANK"  # mpiexec sets one to the number of this rank
 PATIENCE = 3.0  # seconds to see whether every rank has failed
 FAREWELL = 0.5  # seconds for mpiexec to forward a message; it drops what is left when the job ends

@@ -88,9 +88,14 @@ def checks(statement: Statement, name: str | None = None) -> list[tuple[str, ast
     ]
 
 
+def files_of(path: Path) -> list[Path]:
+    """All that lies in a folder, in order; or the one file."""
+    return sorted(path.rglob("*")) if path.is_dir() else [path]
+
+
 def submitted(path: Path) -> list[Notebook]:
     """What a student has handed in: the notebooks of a folder, or one."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    files = files_of(path)
     hidden = [f for f in files if any(p.startswith(".") for p in f.relative_to(path).parts)]
     return [read(f) for f in files if f.suffix in SUFFIXES and f not in hidden and f.is_file()]
 
@@ -110,8 +115,11 @@ def of_lesson(lesson: str, wanted: Sequence[Wanted], handed_in: Sequence[Noteboo
         known = len(defined & {each.variable for each in wanted})
         return (not others, named, called, answered, known)
 
-    best = max(handed_in, key=fits, default=None)
-    return best if best is not None and fits(best)[0] and any(fits(best)[1:]) else None
+    if not handed_in:
+        return None
+    best = max(handed_in, key=fits)
+    of_no_other, *signs = fits(best)
+    return best if of_no_other and any(signs) else None
 
 
 def names(notebook: Notebook, lesson: str) -> bool:

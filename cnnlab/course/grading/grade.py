@@ -86,21 +86,14 @@ def grade(student: str, path: Path, plan: Plan) -> dict:
 
 def packed(path: Path) -> str:
     """What to say of an archive in a hand-in, or of one that is the hand-in."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    archives = [file.name for file in files if file.suffix in find.ARCHIVES]
+    archives = [file.name for file in find.files_of(path) if file.suffix in find.ARCHIVES]
     return f"; unpack {', '.join(archives)}" if archives else ""
 
 
 def not_graded(student: str, problem: Exception, plan: Plan) -> dict:
     """The result of a student whom the grader could not grade: no points, and why."""
     text = cleaned(f"not graded: {problem}")
-    rows = [
-        {
-            "lesson": asked.lesson, "name": asked.name, "variable": asked.variable, "points": 0,
-            "most": asked.points, "verdict": text, "note": "", "shape": "", "groups": [],
-        }
-        for asked in plan.wanted
-    ]  # fmt: skip
+    rows = [row(asked, None, plan) | {"verdict": text, "groups": []} for asked in plan.wanted]
     most = sum(asked.points for asked in plan.wanted)
     about = {"student": student, "plan": "", "handed_in": "", "points": 0, "most": most}
     return {**about, "problems": [text], "seconds": 0, "exercises": rows}
@@ -135,8 +128,7 @@ def row(asked: Wanted, notebook: Notebook | None, plan: Plan) -> dict:
 def digest(path: Path) -> str:
     """What tells one hand-in from another: the bytes of its files."""
     found = hashlib.sha256()
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for file in files:
+    for file in find.files_of(path):
         if file.suffix in find.SUFFIXES and file.is_file():
             found.update(file.name.encode() + b"\0" + file.read_bytes())
     return found.hexdigest()[:16]
