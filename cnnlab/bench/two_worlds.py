@@ -4,7 +4,6 @@ import functools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from cnnlab.ranks import fit, mpi, world
 from cnnlab.ranks.cluster import cluster
 from cnnlab.ranks.collectives import allreduce
 from cnnlab.ranks.virtual import Link, World
-from cnnlab.ranks.virtual.topology import OneMemory, one_memory
+from cnnlab.ranks.virtual.topology import one_memory
 from cnnlab.training import Replica, Sgd
 
 SIZES = (2, 1 << 8, 1 << 14, 1 << 18)  # float32: 8 bytes to 1 MB
@@ -79,20 +78,44 @@ def works(comm) -> dict[str, Callable]:
     return found
 
 
+class Silent:
+    """Two ranks, of which nobody sends anything: what is left of an allreduce is its Python."""
+
+    rank, size = 0, 2
+
+    def Sendrecv(self, *arguments) -> None:
+        """Do nothing."""
+
+
+def between(comm, trips: int = 99) -> float:
+    """Seconds of Python before and after a short message, and the message's, by any clock."""
+    clock, alone, samples = getattr(comm, "clock", time.perf_counter), Silent(), []
+    short, into, peer = np.zeros(2, np.float32), np.zeros(2, np.float32), 1 - comm.rank
+    for _ in range(trips):
+        start = clock()
+        allreduce(alone, into, "butterfly")
+        comm.Sendrecv(short, peer, 0, into, peer, 0)
+        allreduce(alone, into, "butterfly")
+        samples.append(clock() - start)
+    return float(np.median(samples))
+
+
 def real(repeats: int, quantile: float) -> tuple[tuple, dict[str, float]]:
-    """On each rank of a cluster: the fitted link and handshake, and the seconds of each work."""
+    """On each rank of a cluster: what its messages and its Python take, and each work."""
     comm = world()
     found = fit.memory(comm, repeats, quantile)
-    return (found.link, found.handshake), times(comm, repeats, quantile)
+    python = between(comm) - fit.exchange(comm, fit.SIZES[0], 99)
+    return (found.link, found.handshake, python), times(comm, repeats, quantile)
 
 
-def relieved(link: Link, handshake: float) -> OneMemory:
-    """Ranks in one memory, without what calls take in the virtual world: that is measured, too."""
+def virtual(link: Link, handshake: float, python: float) -> World:
+    """Two ranks in one memory, whose Python before and after a message takes as long as given.
+
+    Virtual ranks' calls are Python too, and after each a rank's own has to become fast again.
+    """
     free = World(2, Link(0.0, math.inf, 0.0, eager=1 << 40), measured=True)
-    own = free.run(fit.exchange, SIZES[0], 99)[0]
-    call = max(0.0, link.call - own / 2)  # two in an exchange
-    latency = max(0.0, link.latency + 2 * (link.call - call) - own)
-    return one_memory(replace(link, latency=latency, call=call), handshake)
+    waking = max(0.0, free.run(between)[0] - python) / 2
+    return World(2, one_memory(link, handshake), measured=True, waking=waking)
 
 
 def compare(
@@ -107,14 +130,13 @@ def compare(
     with cluster(2) as two:
         for _ in range(rounds):
             fitted, here = two.run(real, repeats, quantile)[0]
-            network = relieved(*fitted)
-            there = World(2, network, measured=True).run(times, repeats, quantile)[0]
+            there = virtual(*fitted).run(times, repeats, quantile)[0]
             found.append((here, there))
     medians = {
         name: tuple(float(np.median([one[i][name] for one in found])) for i in (0, 1))
         for name in found[0][0]
     }
-    link, handshake = fitted
+    link, handshake, _ = fitted
     print(f"two ranks, {one_memory(link)}, {1e6 * link.call:.2g} µs a call")
     print(f"beyond {link.eager:,} B, messages take {1e6 * handshake:.2g} µs more")
     print(table(medians))

@@ -13,6 +13,13 @@ def test_virtual_ranks_take_longer_for_more_bytes_on_a_slower_link(monkeypatch):
     assert len(lines) == 1 + len(slow) and all(line.endswith("2.00") for line in lines[1:])
 
 
+def test_python_that_is_as_slow_on_real_ranks_is_not_relieved():
+    assert two_worlds.virtual(Link(), 0.0, python=1.0).waking == 0
+    relieved = two_worlds.virtual(Link(1e-3), 1e-4, python=0.0)
+    assert 0 < relieved.waking < 1e-3 and relieved.measured
+    assert relieved.link == Link(1e-3) and relieved.network.handshake == 1e-4
+
+
 def test_an_image_has_its_seconds():
     assert 1e-8 < two_worlds.seconds_per_image() < 1e-2
 

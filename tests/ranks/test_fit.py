@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 
 from cnnlab.ranks import fit
@@ -21,6 +23,18 @@ def test_the_fit_of_ranks_in_one_memory_is_that_memory(handshake):
     assert found.link.bandwidth == pytest.approx(real.bandwidth, rel=0.05)
     assert found.link.latency == pytest.approx(real.latency, rel=0.05)
     assert found.handshake == pytest.approx(handshake, rel=0.05, abs=2e-6)
+
+
+def test_half_of_what_an_exchange_makes_an_addition_slower_is_the_exchanges():
+    class Told:  # 10 s to exchange; 20 to add to what has been sent, 5 once more
+        rank, now, steps = 0, 0.0, itertools.cycle([0, 10, 20, 5])
+        Sendrecv = bcast = staticmethod(lambda *arguments: arguments[0])
+
+        def clock(self):
+            self.now += next(self.steps)
+            return self.now
+
+    assert fit.exchange(Told(), 4, 3) == 17.5
 
 
 @pytest.mark.mpi

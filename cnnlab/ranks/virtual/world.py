@@ -34,7 +34,8 @@ class World:
     the ranks' times, `record` is for pictures. `speed` has a factor for each rank, or for some by
     number: computing takes so many times as long; see `Pace` for `jitter` and `seed`. What a rank
     computes between two messages passes as it is `measured` here, or else only by `comm.compute`,
-    and then a run takes the same time each time.
+    and then a run takes the same time each time. `waking` are seconds that each measured section is
+    longer than on a processor of its own, where no other rank has filled the caches in between.
     """
 
     def __init__(
@@ -45,11 +46,12 @@ class World:
         measured: bool = False,
         jitter: float = 0.0,
         seed: int = 0,
+        waking: float = 0.0,
     ):
         at_least("n_ranks", n_ranks, 1)
         self.size, self.network, self.mail = n_ranks, network_of(network, n_ranks), Mail()
         self.link, self.busy = self.network.link, {}  # until when each of its links is
-        self.pace = Pace(n_ranks, speed, jitter, seed)
+        self.pace, self.waking = Pace(n_ranks, speed, jitter, seed), waking
         self.record = Record(n_ranks, virtual=True, network=str(self.network))
         self.clocks, self.events, self.measured = [0.0] * n_ranks, self.record.events, measured
         self._since: float | None = time.perf_counter()  # when the present rank began to compute
@@ -74,7 +76,6 @@ class World:
         """
         self.results, self.hub = [None] * self.size, getcurrent()
         ranks = [greenlet(self._rank) for _ in range(self.size)]
-        started = set()
         self.ended.clear()
         for rank in range(self.size):
             self._wake(rank, 0.0)
@@ -82,8 +83,7 @@ class World:
             self._next()
             _, rank = heapq.heappop(self.ready)
             del self.due[rank]
-            first = () if rank in started else (rank, program, arguments)
-            started.add(rank)
+            first = () if ranks[rank] else (rank, program, arguments)  # true once it has begun
             self.left()
             ranks[rank].switch(*first)
         if len(self.ended) < self.size:
@@ -108,7 +108,7 @@ class World:
     def entered(self, rank: int) -> None:
         """What the rank has computed since its last call is over; what follows is the call's."""
         if self.measured and self._since is not None:
-            self.compute(rank, time.perf_counter() - self._since)
+            self.compute(rank, max(0.0, time.perf_counter() - self._since - self.waking))
         self._since = None
 
     def left(self) -> None:

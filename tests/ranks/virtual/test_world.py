@@ -1,3 +1,4 @@
+import math
 import time
 
 import numpy as np
@@ -116,6 +117,20 @@ def test_measured_computing_passes_on_the_clock():
     world = World(2, Link(0, 1e12, 0), measured=True)
     world.run(program)
     assert all(0 < clock < 10 for clock in world.clocks)
+
+
+def test_a_measured_section_is_shorter_by_the_time_of_waking_never_below_nothing(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def program(comm):
+        for seconds in (0.25, 3.0):  # the first is shorter than it takes to wake
+            now[0] += seconds
+            comm.Barrier()
+
+    world = World(2, Link(0, math.inf, 0), measured=True, waking=0.5)
+    world.run(program)
+    assert world.seconds == 2.5
 
 
 def test_what_the_world_does_within_a_call_is_not_measured(monkeypatch):
