@@ -53,6 +53,7 @@ cd "$root"
 exec chroot . setpriv --bounding-set=-all --inh-caps=-all --no-new-privs \\
   sh -c 'cd /cnnlab-work && exec "$@"' sh "$@"
 """
+TOOLS = "unshare", "setsid", "mount", "chroot", "setpriv"
 SPACES = ("--user", "--map-root-user", "--mount", "--net", "--ipc", "--pid", "--fork")
 KEPT = ("LANG", "LC_ALL", "PATH")  # of the environment: it holds secrets, too
 SETTINGS = {
@@ -85,7 +86,7 @@ class Ended(BaseException):
 @functools.cache
 def walls() -> str:
     """What of the walls is missing on this system, in words; "" if nothing."""
-    tools = [name for name in ("unshare", "mount", "chroot", "setpriv") if not shutil.which(name)]
+    tools = [name for name in TOOLS if not shutil.which(name)]
     if tools:
         return f"no {tools[0]}: answers can see files, processes and the network"
     with tempfile.TemporaryDirectory(prefix="cnnlab-grade-") as folder:
@@ -110,7 +111,8 @@ def behind_walls(command: list[str], package: Path, work: Path) -> list[str]:
     kill = "--kill-child=SIGKILL"
     places = map(str, (root, package, work, PACKAGE))
     inner = ["sh", "-c", WALLS, "walls", *places, *shown, "--"]
-    return ["unshare", *SPACES, kill, *inner, *command]
+    # In a session of its own: else process 0, its group, would be that of `unshare`, too.
+    return ["unshare", *SPACES, kill, "setsid", *inner, *command]
 
 
 def environment(walled: bool, package: Path = PACKAGE.parent, work: str = "/cnnlab-work") -> dict:
@@ -202,9 +204,8 @@ class Sandbox:
         if status is None:
             return f"gave no result: {problem}"
         status = status - 128 if status > 128 else -status if status < 0 else 0
-        names = {signal.SIGKILL: "it took too much time of a core, or too much memory"}
-        if status in names:
-            return f"ended: {names[status]}"
+        if status == signal.SIGKILL:
+            return "ended: it took too much time of a core, or too much memory"
         return f"ended by {signal.Signals(status).name}" if status else "ended without a result"
 
     def watch(self) -> None:

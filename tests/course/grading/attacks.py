@@ -71,8 +71,9 @@ BODIES = {
     "crashes": ("import ctypes; ctypes.string_at(0)", "ended by SIGSEGV"),
     "kills its parent": (
         """
-        import os, signal
-        os.kill(os.getppid(), signal.SIGKILL)
+        import os, signal, time
+        os.kill(os.getppid(), signal.SIGKILL)  # process 0: all of its group
+        time.sleep(0.5)
         raise RuntimeError(f"the parent is {os.getppid()}")""",
         "the parent is 0",
     ),
