@@ -9,6 +9,7 @@ import numpy as np
 class Event(NamedTuple):
     """What a rank did from `begin` to `end`, in seconds: "compute", "send", "receive" or "wait".
 
+    Of a real rank that is known by its messages, what lies "between" them is whatever else it did.
     A send has a `peer` and a number of bytes, and so has a real rank's receive.
     """
 

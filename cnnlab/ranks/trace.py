@@ -65,11 +65,11 @@ def between(log: Sequence[Event], kind: str, peer: int) -> list[Event]:
 
 
 def gaps(log: Sequence[Event]) -> list[Event]:
-    """What lies between the events of a rank: computing."""
+    """What lies between the events of a rank: computing, as a rule."""
     log = sorted(log, key=lambda event: event.begin)
     done = itertools.accumulate((event.end for event in log), max)  # a wait may lie in another
     pairs = zip(done, log[1:], strict=False)
-    return [Event(e.rank, "compute", end, e.begin) for end, e in pairs if e.begin > end]
+    return [Event(e.rank, "between", end, e.begin) for end, e in pairs if e.begin > end]
 
 
 class Wait(NamedTuple):

@@ -60,7 +60,9 @@ def _draw(traces: Sequence, threads: int) -> np.ndarray:
             ax.axhline(array.size - 0.5, color=GREY, lw=0.8, ls="--")
             where = ", shared" if array.shared else ""
             ax.set_title(f"{array.name}{where}: {array.size:,} elements", fontsize=9)
-            ax.set(xlabel="thread", ylim=(max(array.size, trace.index[mine].max(initial=0)), -1))
+            first = f" (the first {threads})" * bool(not early.all())
+            ax.set_xlabel(f"thread{first}")
+            ax.set_ylim(max(array.size, trace.index[mine].max(initial=0)), -1)
             ax.locator_params(nbins=4, integer=True)
         for ax in row[len(numbers) :]:
             ax.set_visible(False)

@@ -6,16 +6,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from cnnlab.show.style import GREY, INK, colors, figure, label_ends
+from cnnlab.show.style import GREY, INK, colors, figure, label_ends, note
 
 
 @figure
 def mixing(graphs: Mapping[str, np.ndarray]) -> Sequence[Axes]:
-    """Draw mixing matrices: row by row, with which weight a rank averages the models of all."""
+    """Draw mixing matrices: row by row, whose models a rank averages, and with which weights."""
     _, axes = plt.subplots(1, len(graphs), figsize=(2.4 * len(graphs), 2.9), squeeze=False)
     for ax, (name, weights) in zip(axes[0], graphs.items(), strict=True):
         ax.imshow(np.where(weights > 0, weights, np.nan), cmap="Blues", vmin=0, vmax=0.6)
-        ax.set_title(name, fontsize=10)
+        low, high = (f"1/{1 / w:.0f}" for w in (weights[weights > 0].min(), weights.max()))
+        ax.set_title(f"{name}, {low} " + ("each" if low == high else f"to {high}"), fontsize=10)
         ax.set(xlabel="model of rank", xticks=[0, len(weights) - 1], yticks=[0, len(weights) - 1])
         ax.grid(visible=False)
     axes[0, 0].set_ylabel("averaged by rank")
@@ -61,20 +62,17 @@ def from_consistent_to_independent(points: Mapping[str, tuple[float, float]], le
     _, ax = plt.subplots(figsize=(8, 5.4))
     families = list(dict.fromkeys(name.split()[0] for name in points))
     color = dict(zip(families, colors(families), strict=True))
-    labels = []
     for name, (sent, accuracy) in points.items():
         own = color[name.split()[0]]
         ax.plot(sent, accuracy, "o", color=own, markersize=7)
-        labels.append((sent, accuracy, name, own))
+        note(ax, name, (sent, accuracy), (6, -3), color=own, fontsize=9)
     ax.axhline(level, color=GREY, linestyle="--", linewidth=1.2)
     ax.set_xscale("symlog", linthresh=100, linscale=0.5)
     most = max(sent for sent, _ in points.values())
     ticks = [0, *(10**k for k in range(2, 9) if 10**k < 2 * most)]
     ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     ax.minorticks_off()
-    ax.set_xlim(-30, 2 * most + 30)
+    ax.set_xlim(-30, 3 * most + 30)
     ax.set(xlabel="bytes that a rank sends in a step", ylabel="test accuracy")
     ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
     return ax

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from cnnlab.bench.bits import Cost, crossover
 from cnnlab.bench.measure import Timing
@@ -34,11 +35,12 @@ def walks(found: Mapping[str, np.ndarray], goal: float) -> Axes:
     """Draw where each way has gone after so many steps, and where the mean gradient leads."""
     _, ax = plt.subplots(figsize=(6.5, 2.6))
     labels = []
-    for (name, of), color in zip(found.items(), colors(list(found)), strict=True):
-        ax.plot(of, color=color, linewidth=1.5)
+    for k, ((name, of), color) in enumerate(zip(found.items(), colors(list(found)), strict=True)):
+        width = 1.5 * (len(found) - k)  # so that one shows under the next
+        ax.plot(of, color=color, linewidth=width)
         labels.append((len(of) - 1, of[-1], name, color))
-    ax.plot([0, len(of) - 1], [0, goal], "--", color=GREY, linewidth=1.2)
-    labels.append((len(of) - 1, goal, "the mean gradient", GREY))
+    ax.plot([0, len(of) - 1], [0, goal], "--", color=INK, linewidth=1.2)
+    labels.append((len(of) - 1, goal, "the mean gradient", INK))
     ax.set(xlabel="steps", ylabel="x")
     ax.figure.canvas.draw()  # limits are final now
     label_ends(ax, labels)
@@ -59,7 +61,7 @@ def speeds(
     parts = {"encode": -0.19, "decode": 0.19}
     for (do, shift), color in zip(parts.items(), colors(list(parts)), strict=True):
         rates = [found[name][do].rate / 1e9 for name in names]
-        ax.barh(y + shift, rates, 0.36, color=color, label=do)
+        ax.plot(rates, y + shift, "o", color=color, label=do)
     marks = [needed[name] / 1e9 for name in names]
     ax.plot(marks, y, "|", color=INK, markersize=20, markeredgewidth=2, label=f"pays on {link}")
     most = found[copy]["encode"].rate / 1e9
@@ -70,9 +72,12 @@ def speeds(
         ax.annotate(f"{does}\npays from {mark:.3g}", (1.02, place), **at)
     ax.set_yticks(y, names)
     ax.set(xscale="log", xlabel="GB/s of float32 on one core")
-    ax.xaxis.set_major_formatter("{x:g}")
     low, high = ax.get_xlim()
-    ax.set_xlim(min(low, min(marks) / 2), high)
+    low = min(low, min(marks) / 2)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.set_xlim(low, high)
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8)
     return as_rows(ax, names)
 
@@ -109,7 +114,7 @@ def sums(
 
 @figure
 def accuracy_by_bits(found: Mapping[str, tuple[float, Sequence[float]]]) -> Axes:
-    """Draw the test accuracy over the bits a number; dots are seeds."""
+    """Draw the test accuracy over the bits a number; rings are seeds, grey where none learns."""
     _, ax = plt.subplots(figsize=(6.5, 3.2))
     ax.set(xscale="log", xlabel="bits sent for a number", ylabel="test accuracy", ylim=(-0.12, 1))
     ax.set_xlim(0.7, 45)
@@ -118,7 +123,8 @@ def accuracy_by_bits(found: Mapping[str, tuple[float, Sequence[float]]]) -> Axes
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.figure.canvas.draw()  # limits are final now
     for (name, (bits, ends)), color in zip(found.items(), colors(list(found)), strict=True):
-        ax.plot([bits] * len(ends), ends, "o", color=color, markersize=5)
+        color = color if max(ends) > 0.5 else GREY
+        ax.plot([bits] * len(ends), ends, "o", color=color, fillstyle="none")
         below(ax, name, (bits, min(ends)), color)
     return ax
 

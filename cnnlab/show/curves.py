@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from cnnlab.bench.measure import Ratio
-from cnnlab.show.style import ERRORS, GREY, colors, label_ends, measured
+from cnnlab.show.style import ERRORS, GREY, aside, colors, label_ends, measured
 
 
 @measured
@@ -21,11 +21,12 @@ def ratios_by_size(
     """
     _, ax = plt.subplots(figsize=(7, 3.6))
     labels = []
-    for (name, of), color in zip(series.items(), colors(list(series)), strict=True):
-        value, low, high = np.array([(r.value, r.low, r.high) for r in of]).T
+    for k, (name, color) in enumerate(zip(series, colors(list(series)), strict=True)):
+        value, low, high = np.array([(r.value, r.low, r.high) for r in series[name]]).T
         errors = [value - low, high - value]
-        ax.errorbar(sizes, value, errors, fmt="o-", color=color, markersize=4, **ERRORS)
-        labels.append((sizes[-1], value[-1], name, color))
+        x = np.array(sizes) * aside(k, len(series))
+        ax.errorbar(x, value, errors, fmt="o-", color=color, markersize=4, **ERRORS)
+        labels.append((x[-1], value[-1], name, color))
     ax.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
     ax.set(xscale="log", xlabel=unit, ylabel=ratio)
     ax.set_xticks(sizes, [str(size) for size in sizes])

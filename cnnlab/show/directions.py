@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from cnnlab.show.style import GREY, INK, colors, figure, label_ends
+from cnnlab.show.style import GREY, INK, aside, colors, figure, label_ends
 
 
 @figure
@@ -41,10 +41,12 @@ def accuracy_by_rate(found: Mapping[str, Mapping[float, tuple[float, ...]]]) -> 
     """Draw the accuracy that each rate leads to: dots are seeds, lines their means."""
     _, ax = plt.subplots(figsize=(8, 4))
     labels = []
-    for color, (name, by_rate) in zip(colors(list(found)), found.items(), strict=True):
+    for k, (color, name) in enumerate(zip(colors(list(found)), found, strict=True)):
+        by_rate = found[name]
         rates, means = list(by_rate), [np.mean(of) for of in by_rate.values()]
         for rate, of in by_rate.items():
-            ax.plot([rate] * len(of), of, "o", color=color, markersize=3, alpha=0.7)
+            x = rate * aside(k, len(found))
+            ax.plot([x] * len(of), of, "o", color=color, markersize=4)
         ax.plot(rates, means, color=color, linewidth=2)
         labels.append((rates[-1], means[-1], name, color))
     ax.set(xscale="log", xlabel="rate", ylabel="accuracy on images held out")

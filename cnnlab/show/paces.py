@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from cnnlab.show.style import GREY, OTHERS, colors, figure, label_ends
+from cnnlab.show.style import GREY, OTHERS, aside, colors, figure, label_ends
 
 Looks = Sequence  # of `training.pace.Look`, as `follow` returns them
 Runs = Mapping[int, Sequence[Looks]]  # by batch, a training for each seed
@@ -14,25 +14,25 @@ Runs = Mapping[int, Sequence[Looks]]  # by batch, a training for each seed
 
 @figure
 def steps_to(series: Mapping[str, Runs], target: float) -> Axes:
-    """Draw the steps to an accuracy over the batch; crosses are trainings that missed it.
+    """Draw the steps to an accuracy over the batch; crosses are seeds that missed it.
 
-    Along the dashed line, twice the batch takes half the steps.
+    Lines join the medians of seeds. Along the dashed line, twice the batch takes half the steps.
     """
     _, ax = plt.subplots(figsize=(8, 4.2))
     labels, batches = [], sorted({batch for runs in series.values() for batch in runs})
-    for color, (name, runs) in zip(colors(list(series)), series.items(), strict=True):
-        line = []
+    for k, (color, name) in enumerate(zip(colors(list(series)), series, strict=True)):
+        runs, line, beside = series[name], [], aside(k, len(series))
         for batch, trainings in runs.items():
             for looks in trainings:
                 reached = looks[-1].accuracy >= target
                 look = {"color": color, "markersize": 5 if reached else 8}
-                ax.plot(batch, looks[-1].steps, "o" if reached else "x", **look)
+                ax.plot(beside * batch, looks[-1].steps, "o" if reached else "x", **look)
             if all(looks[-1].accuracy >= target for looks in trainings):
                 line.append((batch, np.median([looks[-1].steps for looks in trainings])))
         if line:
             ax.plot(*zip(*line, strict=True), color=color, linewidth=2)
         last, trainings = list(runs.items())[-1]
-        labels.append((last, trainings[0][-1].steps, name, color))
+        labels.append((beside * last, trainings[0][-1].steps, name, color))
     first = next(iter(series.values()))
     start = np.median([looks[-1].steps for looks in first[min(first)]])
     ideal = [start * min(first) / batch for batch in batches]

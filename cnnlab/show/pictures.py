@@ -3,12 +3,13 @@
 They are drawn from what a program really did. `title` and `caption` are those of `plots`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.ticker import EngFormatter, LogLocator
 
 from cnnlab.bench.measure import Timing
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES
@@ -18,7 +19,7 @@ from cnnlab.show.style import (
     GREY,
     INK,
     LAYERS,
-    OTHERS,
+    colors,
     figure,
     label_ends,
     measured,
@@ -114,31 +115,42 @@ def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
 def times_by_size(
     sizes: Sequence[int],
     timings: Mapping[str, Sequence[Timing]],
-    predicted: Mapping[str, Sequence[float]] | None = None,
+    predicted: Mapping[str, Sequence[float] | Callable] | None = None,
     *,
     unit: str = "elements",
 ) -> Axes:
     """Draw measured times (points) and predicted times (lines) over sizes, on logarithmic axes.
 
-    A measurement and its prediction have the same name and colour; other predictions are grey.
+    A measurement and its prediction have the same name and colour; other predictions are grey. A
+    prediction is a time for each size, or a function of it.
     """
     _, ax = plt.subplots(figsize=(7.5, 4.2))
-    ax.set(xscale="log", yscale="log", xlabel=unit, ylabel="seconds")
-    palette = dict(zip(timings, OTHERS, strict=False))
-    labels = []
+    ax.set(xscale="log", yscale="log", xlabel=unit, ylabel="time")
+    ax.yaxis.set_major_formatter(EngFormatter("s"))
+    if max(sizes) < 1000 * min(sizes):  # else powers of ten are the ticks
+        ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.minorticks_off()
+    palette = dict(zip(timings, colors(list(timings)), strict=True))
+    ends = {}  # of each name: where its points or its line end
     for name, seconds in (predicted or {}).items():
-        color = palette.get(name, GREY)
-        ax.plot(sizes[: len(seconds)], seconds, "-" if name in palette else ":", color=color, lw=1)
-        if name not in palette:
-            labels.append((sizes[len(seconds) - 1], seconds[-1], name, color))
+        color, at = palette.get(name, GREY), sizes
+        if callable(seconds):
+            at = np.geomspace(min(sizes), max(sizes), 99)
+            seconds = [seconds(n) for n in at]
+        at = at[: len(seconds)]
+        ax.plot(at, seconds, "-" if name in palette else ":", color=color, lw=1)
+        ends[name] = at[-1], seconds[-1], name, color
     for name, series in timings.items():
         value, low, high = np.array([(t.median, t.low, t.high) for t in series]).T
         errors = [value - low, high - value]
         at, style = sizes[: len(value)], {"fmt": "o", "markersize": 4, "color": palette[name]}
         ax.errorbar(at, value, errors, **style, **ERRORS)
-        labels.append((at[-1], value[-1], name, palette[name]))
+        if name not in ends or at[-1] >= ends[name][0]:
+            ends[name] = at[-1], value[-1], name, palette[name]
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
     ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
+    label_ends(ax, list(ends.values()))
     return ax
 
 

@@ -19,7 +19,7 @@ MINE = "yours"
 def plans(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
     """Draw which rank does which task when: a panel for each schedule, a row for each rank.
 
-    The number is the micro-batch's; of several stages of a rank, the later are darker. The dashed
+    The number is the micro-batch's; of several stages of a rank, the later are lighter. The dashed
     line is the end.
     """
     n = [1 + max(span.rank for span in spans) for spans in of.values()]
@@ -36,14 +36,16 @@ def plans(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
             ax.figure.text(middle, span.rank, span.task.micro, color=INK, **at)  # no label of ax
         end = max(span.end for span in spans)
         ax.axvline(end, color=GREY, linestyle="--", linewidth=1.2)
-        ax.set_title(f"{name}: {end:g} units", fontsize=10, loc="left")
+        thin = any(span.task.stage >= ranks for span in spans)
+        told = " (dark: a rank's first stage, light: its second)" * thin
+        ax.set_title(f"{name}: {end:g} units{told}", fontsize=10, loc="left")
         ax.set_yticks(range(ranks), [f"rank {rank}" for rank in range(ranks)])
         as_rows(ax, range(ranks))
     kinds = {span.task.kind for spans in of.values() for span in spans}
     keys = [Patch(color=color, label=label) for k, (label, color) in KINDS.items() if k in kinds]
     look = {"frameon": False, "fontsize": 8, "borderaxespad": 0}
     axes[0, 0].legend(handles=keys, ncols=3, loc="lower right", bbox_to_anchor=(1, 1.02), **look)
-    axes[-1, 0].set_xlabel("units of time: a forward pass of a stage takes one")
+    axes[-1, 0].set_xlabel("units of time: a forward pass of a rank's layers takes one")
     return axes[:, 0]
 
 
@@ -61,12 +63,13 @@ def memory(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
         for rank, counts in enumerate(by_rank):
             times, n = zip(*((time, share * n) for time, n in counts), strict=True)
             color = (LAYERS[:2] + LAYERS[4:])[rank % 4]
-            ax.step(times, n, where="post", color=color, label=f"rank {rank}", linewidth=1.6)
+            width = 1.2 * (len(by_rank) - rank)  # so that one shows under the next
+            ax.step(times, n, where="post", color=color, label=f"rank {rank}", linewidth=width)
         ax.set_title(name, fontsize=10)
         ax.set_xlabel("units of time")
     axes[0, 0].set_ylabel("micro-batches held")
     axes[0, 0].locator_params(axis="y", integer=True)
-    axes[0, -1].legend(frameon=False, fontsize=8)
+    axes[0, min(1, len(of) - 1)].legend(frameon=False, fontsize=8)
     return axes[0]
 
 
@@ -136,7 +139,8 @@ def by_ranks(n_ranks: Sequence[int], series: Mapping[str, Sequence[float]], ylab
     for i, (name, values) in enumerate(series.items()):
         bound = i == len(series) - 1
         color = GREY if bound else OTHERS[i % len(OTHERS)]
-        ax.plot(n_ranks, values, "--" if bound else "o-", color=color)
+        look = {"lw": 1} if bound else {"zorder": 3 - i / len(series)}  # the first is on top
+        ax.plot(n_ranks, values, "--" if bound else "o-", color=color, **look)
         labels.append((n_ranks[-1], values[-1], name, color))
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)

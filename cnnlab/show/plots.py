@@ -56,12 +56,12 @@ def images(
 
 
 @figure
-def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
+def filters(w: np.ndarray, *, columns: int = 6, of: str = "weight") -> Axes:
     """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
     texts, inks = [f"filter {f}" for f in range(len(tiles))], [INK] * len(tiles)
     ax = _mosaic(tiles, texts, inks, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
-    ax.figure.colorbar(ax.images[0], label="weight", aspect=15).outline.set_visible(False)
+    ax.figure.colorbar(ax.images[0], label=of, aspect=15).outline.set_visible(False)
     return ax
 
 
@@ -199,20 +199,21 @@ def roofline(
     left, right = min(ridge / 24, *x / 4), max(ridge * 16, *x * 4)
     heights = min(left * bandwidth, *y / 2), 2.5 * peak
     ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=heights)
-    for name, height in [*(ceilings or {}).items(), ("peak", peak)]:
-        look = {"color": INK} if name == "peak" else {"color": GREY, "ls": "--", "lw": 1}
-        ax.plot([height / bandwidth, right], [height, height], **look)
-        text = f"{name}: {digits(height / 1e9)} GFLOP/s"
-        note(ax, text, (right, height), (-2, 3), ha="right", color=look["color"])
+    for name, height in (ceilings or {}).items():
+        ax.plot([height / bandwidth, right], [height, height], color=GREY, ls="--", lw=1)
+        text, spot = f"{name}: {digits(height / 1e9)} GFLOP/s", (height / bandwidth, height)
+        note(ax, text, spot, (20, 3), color=GREY)
+    ax.plot([ridge, right], [peak, peak], color=INK)
     ax.plot([left, ridge], [left * bandwidth, peak], color=INK)
+    note(ax, f"peak: {digits(peak / 1e9)} GFLOP/s", (right, peak), (-2, 3), ha="right")
     for name, rate in (caches or {}).items():
         ax.plot([left, peak / rate], [left * rate, peak], color=GREY, ls=":", lw=1.2)
-        text = f"{name} {digits(rate / 1e9)} GB/s"
-        note(ax, text, (left, left * rate), (4, 4), color=GREY, fontsize=8)
-    spot, labels = (ridge / 1.7, peak / 1.7), []
-    note(ax, f"memory: {digits(bandwidth / 1e9)} GB/s", spot, (-7, 0), ha="right")
+        text, box = f"{name} {digits(rate / 1e9)} GB/s", {"fc": "white", "ec": "none", "pad": 0.5}
+        note(ax, text, (left, left * rate), (4, 4), color=GREY, fontsize=8, bbox=box)
+    spot, labels = (ridge / 3, peak / 3), []
+    note(ax, f"memory: {digits(bandwidth / 1e9)} GB/s", spot, (7, -3), va="top")
     for name, at, rate, color in zip(points, x, y, colors(list(points)), strict=True):
-        ax.plot(at, rate, "o", color=color, markersize=8)
+        ax.plot(at, rate, "o", color=color, markersize=8, markeredgecolor="white")
         share = "" if caches else f" ({rate / min(peak, at * bandwidth):.0%} of its roof)"
         labels.append((at, rate, f"{name}{share}", color))
     label_ends(ax, labels)
@@ -223,10 +224,13 @@ def roofline(
 
 
 @figure
-def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
-    """Draw loss and accuracy, on two Axes, over the `images` or the `epoch` of histories' rows."""
+def learning_curves(
+    histories: Mapping[str, Sequence[Mapping]],
+    of: Sequence[str] = ("loss, while it trains", "accuracy on the test images"),
+) -> np.ndarray:
+    """Draw loss and accuracy `of` what, over the `images` or the `epoch` of histories' rows."""
     _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
-    for ax, what in zip(axes, ("loss", "accuracy"), strict=True):
+    for ax, what, told in zip(axes, ("loss", "accuracy"), of, strict=True):
         labels = []
         for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
             width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
@@ -237,7 +241,7 @@ def learning_curves(histories: Mapping[str, Sequence[Mapping]]) -> np.ndarray:
             ax.set_xlabel("images seen" if time == "images" else "epoch")
             labels += [(x[-1], y[-1], name, color)] if rows else []
         ax.locator_params(axis="x", nbins=4, integer=True)
-        ax.set(ylabel=what, ylim=(0 if what == "loss" else None, None))
+        ax.set(ylabel=told, ylim=(0 if what == "loss" else None, None))
         label_ends(ax, labels)
     axes[1].yaxis.set_major_formatter("{x:.1%}")
     return axes

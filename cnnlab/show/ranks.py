@@ -19,6 +19,7 @@ KINDS = {
     "computing": (("compute",), COLORS["threads"]),
     "sending": (("send",), COLORS["vector"]),
     "receiving, waiting": (("receive", "wait"), COLORS["loops"]),
+    "between calls": (("between",), COLORS["threads"]),
 }
 FEW = 16  # ranks: each has a label, and each pair of them its numbers
 ARROWS = 300  # messages; of more, arrows would cover each other
@@ -35,7 +36,8 @@ def over_time(record: Record, *, until: float | None = None) -> Axes:
     scale, unit = unit_of(record, until)
     for kinds, color in KINDS.values():
         # A real rank may send and receive at the same time: above and below the line.
-        below, height = (-0.3, 0.6) if record.virtual or "compute" in kinds else (-0.3, 0.3)
+        whole = record.virtual or kinds in (("compute",), ("between",))
+        below, height = -0.3, 0.6 if whole else 0.3
         below += 0.3 * (height == 0.3 and "wait" in kinds)
         for rank in range(record.size):
             mine = [e for e in record.events if e.rank == rank and e.kind in kinds]

@@ -31,8 +31,9 @@ def sigmoid_errors(kernels: Mapping[str, Callable], z: np.ndarray) -> dict[str, 
 def errors(z: np.ndarray, found: Mapping[str, np.ndarray]) -> Axes:
     """Draw errors in units in the last place over z, by name, and the line of rounding."""
     _, ax = plt.subplots(figsize=(7, 3.2))
-    for name, color in zip(found, colors(list(found)), strict=True):
-        ax.plot(z, found[name], ".", color=color, ms=2, label=name)
+    for k, (name, color) in enumerate(zip(found, colors(list(found)), strict=True)):
+        size = 2 * (len(found) - k)  # so that one can be seen under the next where they agree
+        ax.plot(z, found[name], ".", color=color, ms=size, label=name)
     ax.axhline(0.5, color=GREY, linestyle="--", linewidth=1.2)
     note(ax, "the nearest", (z.max(), 0.5), (0, 3), ha="right", color=GREY)
     ax.set(xlabel="z", ylabel="error (units in the last place)", ylim=(0, None))

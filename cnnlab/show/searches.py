@@ -26,9 +26,11 @@ def race(series: Mapping[str, Sequence[Run]], low: float = 0.8) -> np.ndarray:
     for ax, color, name in zip(axes, colors(list(series)), series, strict=True):
         for of, look in {base: GREY, name: color}.items():
             epochs, scores = curves[of]
-            band = scores.min(0).clip(low), scores.max(0).clip(low)
-            ax.fill_between(epochs, *band, color=look, alpha=0.2, linewidth=0)
-            ax.plot(epochs, np.median(scores, axis=0), color=look, linewidth=2)
+            epochs = np.append(epochs, 1.06 * epochs[-1])  # so that the last step is seen
+            kept = np.c_[scores, scores[:, -1]]
+            band = kept.min(0).clip(low), kept.max(0).clip(low)
+            ax.fill_between(epochs, *band, step="post", color=look, alpha=0.2, linewidth=0)
+            ax.step(epochs, np.median(kept, axis=0), where="post", color=look, linewidth=2)
         ax.set(xlabel="epochs trained", ylim=(low, 1))
         ax.set_title(f"{name}\n{np.median(scores[:, -1]):.1%}", fontsize=9, color=color)
     axes[0].set_ylabel(f"held out, from {low:.0%} on")
@@ -70,7 +72,7 @@ def validation_against_test(series: Mapping[str, Sequence[Run]]) -> Axes:
         for at, one in zip(np.linspace(-0.35, 0.35, len(last)), last, strict=True):
             ax.plot([one.score, one.test], [row + at, row + at], color=GREY, linewidth=0.8)
             ax.plot(one.score, row + at, "o", color=color, markersize=5)
-            ax.plot(one.test, row + at, "o", color=color, markersize=5, fillstyle="none")
+            ax.plot(one.test, row + at, "o", color=color, markersize=7, fillstyle="none")
     ax.plot([], [], "o", color=INK, label="held-out images")
     ax.plot([], [], "o", color=INK, fillstyle="none", label="test images")
     look = {"frameon": False, "borderaxespad": 0, "fontsize": 9}

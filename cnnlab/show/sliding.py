@@ -63,7 +63,7 @@ PAGE = """\
     frame(460, 40, 260, "#d55e00");
     const done = (i, j) => i * Q + j <= +slider.value;
     tiles(z, 800, c, (v, i, j) => (done(i, j) ? mix(v / top_z) : "#eee"));
-    frame(800 + q * c, 40 + p * c, c, "#d55e00");
+    frame(800 + q * c, 40 + p * c, c, "#111");
     const sum = z[p][q].toFixed(2);
     line.textContent = `p = ${p}, q = ${q}: ${K * K} products and the bias make ${sum}`;
   };
@@ -132,7 +132,7 @@ def frames(x: np.ndarray, w: np.ndarray, z: np.ndarray, at: Sequence[tuple[int, 
             at_tap = {"transform": row[1].transData, "ha": "center", "va": "center"}
             page.text(l, k, text, color=ink, **at_tap)  # of the page: no part of the description
         row[2].imshow(done, cmap="PuOr", vmin=-most[1], vmax=most[1])
-        row[2].add_patch(plt.Rectangle((q - 0.5, p - 0.5), 1, 1, fill=False, ec=WRONG, lw=2.5))
+        row[2].add_patch(plt.Rectangle((q - 0.5, p - 0.5), 1, 1, fill=False, ec=INK, lw=2.5))
         titles = f"image x, window at p={p}, q={q}", "pixel × weight", f"result z = {z[p, q]:.2f}"
         for ax, title in zip(row, titles, strict=True):
             ax.set_title(title, fontsize=11)

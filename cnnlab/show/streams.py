@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from cnnlab.bench.streams import filled
-from cnnlab.show.style import GREY, colors, figure, label_ends
+from cnnlab.show.style import GREY, aside, colors, figure, label_ends
 
 HALF = 0.5  # of the places taken: there a stream of 32-bit places is as long as the array
 
@@ -73,17 +73,19 @@ def by_density(
     _, ax = plt.subplots(figsize=(8, 4))
     labels = []
     shades = dict(zip(found, colors(list(found)), strict=True))
-    for way, of in found.items():
+    for k, (way, of) in enumerate(found.items()):
         means = [sum(ends) / len(ends) for ends in of.values()]
         for density, ends in of.items():
-            ax.plot([density] * len(ends), ends, "o", color=shades[way], markersize=3, alpha=0.7)
+            x = density * aside(k, len(found))
+            ax.plot([x] * len(ends), ends, "o", color=shades[way], markersize=4)
         ax.plot(list(of), means, color=shades[way], linewidth=2)
         labels.append((list(of)[-1], means[-1], way, shades[way]))
     for name, ends in whole.items():
         mean = sum(ends) / len(ends)
         ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
         labels.append((min(min(of) for of in found.values()), mean, name, GREY))
-    ax.set(xscale="log", xlabel="share of the numbers that a rank sends", ylabel="test accuracy")
+    ax.set(xscale="log", ylabel="test accuracy")
+    ax.set_xlabel("share of the numbers that a rank sends, after any warm-up")
     ax.invert_xaxis()
     densities = sorted({density for of in found.values() for density in of})
     ax.set_xticks(densities, [f"{density:.1%}" for density in densities])

@@ -21,7 +21,11 @@ HUES = ("#7f7f7f", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#d55e00")
 HUES += ("#332288", "#882255", "#999933", "#117733")  # for strategies to come
 COLORS = {"torch": "#56b4e9"} | dict(zip(KERNELS, HUES, strict=False))
 WAY_COLORS = {"im2col": "#e69f00", "FFT": "#009e73", "Winograd": "#cc79a7"}  # to convolve
-OTHERS = ("#4c6a92", "#b8860b", "#2f8f8f", "#8c564b", "#7b5ea7", "#5f7f3f")
+BASES = {name: HUES[0] for name in ("one rank", "one core")}  # others are set beside it
+OTHERS = ("#7b5ea7", "#8c564b", "#2f8f8f", "#b8860b", "#4c6a92", "#5f7f3f")
+OTHERS += ("#b5446e", "#5aa0c8")
+OF_SCHEDULES = "rabenseifner", "tree", "butterfly", "ring", "MPI"
+SCHEDULE_COLORS = dict(zip(OF_SCHEDULES, OTHERS, strict=False))
 LAYERS = ("#23527c", "#7fb0d8", "#d5e3ef", "#f0dfbd", "#d49a4e", "#8f5a22")
 SIGMOID = LAYERS[4]
 INK, GREY, WRONG = "#222222", "#737373", "#d55e00"
@@ -50,10 +54,15 @@ def choose_backend() -> None:
 
 
 def colors(names: Sequence[str]) -> list[str]:
-    """The colour of each name: that of a strategy or a way to convolve, the others in order."""
-    own = COLORS | WAY_COLORS
+    """The colour of each name: that of a strategy, a way, a schedule or a base, others in order."""
+    own = COLORS | WAY_COLORS | SCHEDULE_COLORS | BASES
     others = [name for name in dict.fromkeys(names) if name not in own]
     return [own.get(n) or OTHERS[others.index(n) % len(OTHERS)] for n in names]
+
+
+def aside(k: int, n: int) -> float:
+    """By how much series k of n moves its points on a logarithmic axis, to cover no other's."""
+    return 1.03 ** (k - n // 2)
 
 
 def part_colors(names: Sequence[str]) -> list[str]:

@@ -49,12 +49,12 @@ def test_who_receives_before_the_message_is_sent_waits():
     assert found == [(1, 0, 2.0), (0, 1, 0.5)]
 
 
-def test_a_record_of_logs_pairs_messages_and_calls_the_rest_computing():
+def test_a_record_of_logs_pairs_messages_and_finds_what_lies_between():
     first = [Event(0, "send", 13.0, 13.5, 1, 8), Event(0, "receive", 15.0, 17.0, 1, 4)]
     second = [Event(1, "receive", 11.0, 14.0, 0, 8), Event(1, "send", 11.5, 12.0, 0, 4)]
     found = record([first, second], "links of 1 s and 1 B/s")
     assert (found.size, found.virtual, found.network) == (2, False, "links of 1 s and 1 B/s")
     assert sorted(found.messages) == [Message(0, 1, 8, 2.0, 3.0), Message(1, 0, 4, 0.5, 6.0)]
-    assert found.seconds("compute") == pytest.approx([1.5, 0])
+    assert found.seconds("between") == pytest.approx([1.5, 0])
     assert found.seconds("receive") == pytest.approx([2, 3])
     assert record([[], []]).span() == (0, 0)

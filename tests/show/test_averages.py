@@ -15,8 +15,10 @@ def closed():
 
 
 def test_weights_are_drawn_and_zeros_are_not():
-    axes = averages.mixing({"ring": np.eye(3), "grid": np.full((4, 4), 0.25)})
-    assert [ax.get_title() for ax in axes[0]] == ["ring", "grid"]
+    uneven = np.array([[0.5, 0.5, 0], [0.5, 0.3, 0.2], [0, 0.2, 0.8]])
+    axes = averages.mixing({"ring": np.eye(3), "grid": np.full((4, 4), 0.25), "path": uneven})
+    told = ["ring, 1/1 each", "grid, 1/4 each", "path, 1/5 to 1/1"]
+    assert [ax.get_title() for ax in axes[0]] == told
     drawn = axes[0, 0].images[0].get_array()
     assert np.ma.count(drawn) == 3 and drawn[1, 1] == 1
 

@@ -41,8 +41,8 @@ def test_speeds_are_drawn_beside_a_copy_and_what_pays_for_each():
     found = {"copy": {"encode": of(0.5), "decode": of(0.5)}}
     found |= {way: {"encode": of(2), "decode": of(1)} for way in ("fp16", "qsgd4")}
     ax = bits.speeds(found, {"fp16": 7e9, "qsgd4": 3e9}, link="a link")
-    assert [bar.get_width() for bar in ax.patches] == [4, 4, 8, 8]
-    marks, copy = ax.lines
+    encode, decode, marks, copy = ax.lines
+    assert list(encode.get_xdata()) == [4, 4] and list(decode.get_xdata()) == [8, 8]
     assert marks.get_xydata().tolist() == [[7, 0], [3, 1]] and copy.get_xdata()[0] == 16
     assert texts(ax) == [f"encode 4, decode 8\npays from {need}" for need in (7, 3)]
     told = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -67,3 +67,4 @@ def test_names_of_points_that_lie_together_do_not_overlap():
     boxes = [text.get_window_extent() for ax in (ax, wide) for text in ax.texts]
     assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
     assert list(ax.lines[1].get_ydata()) == [0.81, 0.9]
+    assert [line.get_color() == bits.GREY for line in ax.lines] == [False, False, True]

@@ -89,3 +89,8 @@ def test_times_by_size_needs_only_timings():
     timings = {"ring": [Timing("ring", (1e-5, 2e-5)), Timing("ring", (1e-3, 2e-3))]}
     ax = pictures.times_by_size([10, 1000], timings)
     assert saved(ax) > 2000
+    ax = pictures.times_by_size([10, 1000], timings, {"bound": lambda n: 1e-6 * n})
+    x, y = ax.lines[0].get_data()
+    np.testing.assert_allclose(y, 1e-6 * x)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10", "1,000"]
+    assert len(x) > 50 and x[0] == 10 and ax.yaxis.get_major_formatter()(1e-5) == "10 µs"

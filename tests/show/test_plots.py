@@ -206,9 +206,10 @@ def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
     loss, accuracy = plots.learning_curves({"max": epochs})
     assert loss.lines[0].get_xydata().tolist() == [[1, 1], [2, 0.5]]
     assert accuracy.lines[0].get_xydata().tolist() == [[2, 0.9]]
-    assert (loss.get_xlabel(), loss.get_ylabel()) == ("epoch", "loss")
+    assert (loss.get_xlabel(), loss.get_ylabel()) == ("epoch", "loss, while it trains")
     assert loss.get_ylim()[0] == 0
-    loss, accuracy = plots.learning_curves({"loops": HISTORY, "vector": HISTORY})
+    loss, accuracy = plots.learning_curves({"loops": HISTORY, "vector": HISTORY}, ("cost", "right"))
+    assert accuracy.get_ylabel() == "right"
     assert loss.get_xlabel() == "images seen"
     assert [line.get_linewidth() for line in accuracy.lines] == [3.5, 2]
     assert accuracy.yaxis.get_major_formatter()(0.5) == "50.0%"
