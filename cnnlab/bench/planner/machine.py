@@ -80,7 +80,7 @@ class Machine:
     packing: Mapping[str, Packing] = field(default_factory=dict)
 
     def computing(self, kernels: Iterable[Kernel], n_images: float) -> float:
-        """Seconds of kernels on so many images; a share of a layer is as much of an image."""
+        """Seconds of kernels on so many images; half of a layer counts as half an image."""
         times = (self.kernels.get(k, Compute(CALL, k.operations / RATE)) for k in kernels)
         return sum(each.seconds(n_images) for each in times)
 

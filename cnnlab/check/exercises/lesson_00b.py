@@ -48,7 +48,8 @@ def at_least(peak, bandwidth, flop, bytes_moved):
 def four_sums(a):
     """The quarters go to four sums that do not wait for each other; then come those left over."""
     quarter = len(a) // 4
-    total = add_up_4(*a[: 4 * quarter].reshape(4, quarter))
+    rows = a[: 4 * quarter].reshape(4, quarter)
+    total = add_up_4(rows[0], rows[1], rows[2], rows[3])
     for x in a[4 * quarter :]:
         total += x
     return total

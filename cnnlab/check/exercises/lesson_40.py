@@ -52,13 +52,13 @@ def epoch():
 
 
 @kinds.number(
-    "2.129 s and 5,507 times, for 60,000 images.",
-    "0.386624 ms by 60,000, in nanoseconds.",
-    rtol=5e-3,
+    "2.129 s by 5,507 and by 60,000 is the time of an image.",
+    "6.44 ns, at 1.58 cycles a nanosecond.",
+    rtol=0.02,
 )
-def nanoseconds():
-    """Ten cycles of a T4, whose loop over 216 products is in the listing."""
-    return data.report()["cuda"]["layer_seconds"][2] / 60_000 * 1e9
+def cycles():
+    """Ten for a loop over 216 products, which is in the listing, and each addition takes four."""
+    return data.report()["cuda"]["layer_seconds"][2] / 60_000 * 1.58e9
 
 
 @kinds.number(
@@ -67,6 +67,6 @@ def nanoseconds():
     rtol=5e-3,
 )
 def limit():
-    """So it is right to begin with the convolution; and 34 needs the other layers, too."""
+    """So begin with the convolution; but the network's 34 times need the other layers, too."""
     convolution, *rest = _layers()
     return (convolution + sum(rest)) / sum(rest)

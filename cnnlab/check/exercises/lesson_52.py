@@ -29,7 +29,7 @@ def micro_batches(p, most):
     """(p − 1) / (m + p − 1) ≤ x means m ≥ (p − 1) (1 − x) / x."""
     from math import ceil
 
-    return ceil((p - 1) * (1 - most) / most - 1e-9)
+    return max(1, ceil((p - 1) * (1 - most) / most - 1e-9))
 
 
 def rows_are_right(mine) -> str:
@@ -54,7 +54,7 @@ def rows_are_right(mine) -> str:
     "last one is b − 1.",
 )
 def rows(a, b, kernel, stride):
-    """From the first row of the first window to the last of the last: K − S rows more than S each.
+    """To the last row of the last window: S rows for each row of output, and K − S more.
 
     A rank without a row needs none.
     """

@@ -9,8 +9,8 @@ class Compressor:
     `encode` makes a message, uint8 (n_bytes); `decode` reads one. Where `feedback` is on, what a
     message does not say is kept in `residual`, and added to the next (Seide and others 2014).
     `state` has the arrays that a checkpoint keeps, by name; where chances come from the number of
-    the message, `by_chance`, it keeps that, too. With `streams`, sums are of what `choose` returns,
-    and no messages of one length, see `StreamSum`.
+    the message, `by_chance`, it keeps that, too. With `streams`, what `choose` returns is
+    summed, and messages differ in length, see `StreamSum`.
     """
 
     feedback = by_chance = streams = False

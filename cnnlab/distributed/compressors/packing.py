@@ -5,7 +5,7 @@ import numpy as np
 
 BUCKET = 512  # numbers that share a scale
 # The bits of these, and a mask that takes the sign off.
-INFINITE, NAN, SIGN = 0x7F800000, 0x7FC00000, 0x7FFFFFFF
+INFINITE, NAN, UNSIGNED = 0x7F800000, 0x7FC00000, 0x7FFFFFFF  # the last: all bits but the sign
 FLAGS = {"contract", "nsz", "arcp"}
 
 
@@ -30,14 +30,14 @@ def maxima(values, bucket, scales):
     for b in range(scales.size):
         part, largest = values[b * bucket : (b + 1) * bucket].view(np.int32), np.int32(0)
         for i in range(part.size):
-            bits = np.int32(part[i] & np.int32(SIGN))
+            bits = np.int32(part[i] & np.int32(UNSIGNED))
             largest = bits if bits > largest else largest
         found[b] = largest if largest < INFINITE else NAN
 
 
 @numba.njit(fastmath=FLAGS, error_model="numpy")
 def quantise(values, bucket, scales, most, seed, codes):
-    """The level of each value, 0 to `most` times its scale, as twice the level plus its sign bit.
+    """The level of each value, where `most` is its bucket's scale: twice that, plus a sign bit.
 
     It is rounded up as often as it is near the level above, so its mean is right: unbiased (QSGD,
     Alistarh and others 2017, section 3.1). A `seed` of 0 rounds to the nearest level instead.

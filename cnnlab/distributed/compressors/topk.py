@@ -5,7 +5,7 @@ import numpy as np
 
 from cnnlab.distributed.compressors.base import Compressor
 
-SIGN = 0x7FFFFFFF  # a mask that takes the sign off
+UNSIGNED = 0x7FFFFFFF  # a mask that takes the sign off
 FEW = 256  # numbers that are sorted faster than counted
 WIDEST = 32  # where fewer than one number in so many is chosen, a look at groups pays
 
@@ -19,15 +19,15 @@ def kth_largest(values, k):
     numbers are sorted instead.
     """
     if values.size <= FEW:
-        bits = np.sort(values.view(np.int32) & np.int32(SIGN))
+        bits = np.sort(values.view(np.int32) & np.int32(UNSIGNED))
         least = bits[bits.size - k]
         return least, k - (bits > least).sum()
     prefix, wanted = np.int32(0), k
     for shift, width in ((20, 11), (10, 10), (0, 10)):
         counts, mask = np.zeros(1 << width, np.int32), (1 << width) - 1
         for bits in values.view(np.int32):
-            if (bits & SIGN) >> (shift + width) == prefix:
-                counts[((bits & SIGN) >> shift) & mask] += 1
+            if (bits & UNSIGNED) >> (shift + width) == prefix:
+                counts[((bits & UNSIGNED) >> shift) & mask] += 1
         digit = mask
         while counts[digit] < wanted:
             wanted -= counts[digit]
@@ -47,7 +47,7 @@ def surely(values, k):
     for g in range(2 * k):
         part, found = bits[g * width : (g + 1) * width], np.int32(0)
         for i in range(width):
-            size = part[i] & np.int32(SIGN)
+            size = part[i] & np.int32(UNSIGNED)
             found = size if size > found else found
         largest[g] = found
     return kth_largest(largest.view(np.float32), k)[0]
@@ -66,14 +66,14 @@ def select(values, places, chosen):
     least = surely(values, k) if values.size >= WIDEST * k else np.int32(0)
     among, bits = np.empty(values.size, np.int32), values.view(np.int32)
     for i in range(values.size):
-        if bits[i] & np.int32(SIGN) >= least:
+        if bits[i] & np.int32(UNSIGNED) >= least:
             among[found] = i
             found += 1
     left = values[among[:found]]
     least, ties = kth_largest(left, k)
     bits, n = left.view(np.int32), 0
     for i in range(found):
-        size = bits[i] & np.int32(SIGN)
+        size = bits[i] & np.int32(UNSIGNED)
         if size > least or (size == least and ties > 0):
             ties -= size == least
             places[n], chosen[n] = among[i], left[i]

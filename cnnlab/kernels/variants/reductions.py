@@ -50,7 +50,7 @@ def bias_private(dz, db, n_blocks):
 
 @numba.njit(parallel=True, fastmath=True)
 def bias_tree(dz, db):
-    """A tree: first the sum of each image, then pairs, pairs of pairs, … in log2(N) rounds."""
+    """A tree: the sum of each image, then pairs, pairs of pairs, … in ceil(log2(N)) rounds."""
     N, F = dz.shape[:2]
     sums = np.empty((N, F), dz.dtype)
     for i in numba.prange(N * F):

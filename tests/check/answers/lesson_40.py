@@ -2,11 +2,11 @@
 
 from cnnlab import data
 from cnnlab.check.exercises.lesson_40 import (
+    cycles,
     efficiency,
     epoch,
     four_ranks,
     limit,
-    nanoseconds,
     too_many,
 )
 
@@ -21,7 +21,7 @@ RIGHT = [
     (efficiency, 2.72 / 2),
     (four_ranks, 1 / (SERIAL + (1 - SERIAL) / 4)),
     (epoch, 97.7 / 1083 + 5.127 / 987 + 2.129 / 5507),
-    (nanoseconds, LAYERS["fully connected"] / TIMES[2] / 60_000 * 1e9),
+    (cycles, LAYERS["fully connected"] / TIMES[2] / 60_000 * 1.58e9),
     (limit, sum(LAYERS.values()) / (LAYERS["pooling"] + LAYERS["fully connected"])),
 ]
 WRONG = [
@@ -30,6 +30,7 @@ WRONG = [
     (four_ranks, 3.06, "too large"),
     (four_ranks, 1.02, "too small"),
     (epoch, EPOCH / 34, "too large"),
-    (nanoseconds, LAYERS["fully connected"] / TIMES[2] * 1e9, "too large"),
+    (cycles, LAYERS["fully connected"] / TIMES[2] * 1.58e9, "too large"),
+    (cycles, 6.44, "too small"),
     (limit, 1083, "too large"),
 ]
