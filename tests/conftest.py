@@ -1,4 +1,8 @@
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # some compile, and machines differ
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

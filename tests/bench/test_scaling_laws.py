@@ -8,7 +8,7 @@ from cnnlab.bench.measure import Timing
 from cnnlab.bench.scaling_laws import Amdahl, Usl, fit_amdahl, fit_usl
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(serial=st.floats(0, 1), single=st.floats(1e-6, 1e3))
 def test_amdahl_is_found_again(serial, single):
     workers = [4, 1, 2, 16]

@@ -160,7 +160,7 @@ def test_more_digits_are_shifted_copies_of_the_same_part():
     assert len(set(offsets)) == 24
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(1, 4000), st.integers(1, 1000))
 def test_any_number_of_digits_always_the_same_ones(n_train, n_test):
     dataset, longest = load("digits", n_train, n_test), load("digits", 4000, 1000)

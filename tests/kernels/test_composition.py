@@ -103,7 +103,7 @@ def test_the_composed_step_is_that_of_the_fused_one(name):
 
 
 @pytest.mark.parametrize("name", FAST)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(draw.data())
 def test_every_strategy_has_them_for_any_network_of_the_reports_form(name, data):
     small = {size: draw.integers(1, 5) for size in ("channels", "filters", "kernel", "pool")}
@@ -131,7 +131,7 @@ def networks(pick):
 
 
 @pytest.mark.parametrize("name", FAST)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(networks(), draw.integers(1, 20))
 def test_every_strategy_has_them_for_any_network(name, network, n):
     assume(clear_batch(network, n) is not None)

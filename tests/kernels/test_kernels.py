@@ -30,7 +30,7 @@ sizes = draw.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", FAST)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(sizes)
 def test_a_strategy_agrees_with_the_reference_on_any_shape(name, drawn):
     stride = drawn.pop("stride")

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnnlab.ranks import sparse
@@ -9,7 +9,6 @@ from cnnlab.ranks.virtual import World
 PLACES = st.sets(st.integers(0, 30)).map(lambda of: np.array(sorted(of), np.int32))
 
 
-@settings(deadline=None)  # the first call compiles
 @given(PLACES, PLACES)
 def test_streams_are_added_by_place(ours, theirs):
     one, other = (ours, np.float32(ours + 1)), (theirs, np.float32(2 * theirs + 1))

@@ -51,15 +51,20 @@ CORRECTED_MISTAKES = {
 }  # fmt: skip
 
 
-def drawn() -> np.ndarray:
-    """Gradients (STEPS, N) that lean to one side, so that velocities grow."""
+def drawn(rule, mistakes) -> np.ndarray:
+    """Gradients (STEPS, N) that lean to one side, so that velocities grow; all mistakes show."""
     rng = np.random.default_rng()
-    return rng.normal(size=N) + 0.5 * rng.normal(size=(STEPS, N))
+    while True:
+        gradients = rng.normal(size=N) + 0.5 * rng.normal(size=(STEPS, N))
+        right = rule(gradients)[0]
+        if not any(alike(rule(gradients, **how)[0], right) for how in mistakes.values()):
+            return gradients
 
 
-def compared(step, gradients, right, mistakes, wrong) -> str:
+def compared(step, rule, mistakes) -> str:
     """What is wrong with the steps of an answer; nothing if they are right."""
-    got, expected = [], right(gradients)[0]
+    gradients = drawn(rule, mistakes)
+    got, expected = [], rule(gradients)[0]
     for gradient in gradients:
         given = gradient.copy()
         found = step(given)
@@ -72,7 +77,7 @@ def compared(step, gradients, right, mistakes, wrong) -> str:
     if alike(got, expected):
         return ""
     for words, how in mistakes.items():
-        if alike(got, wrong(gradients, **how)[0]):
+        if alike(got, rule(gradients, **how)[0]):
             return words
     first = next(k for k in range(STEPS) if not alike(got[k : k + 1], expected[k : k + 1]))
     places, values = expected[first]
@@ -93,16 +98,15 @@ def alike(got, expected) -> bool:
 def as_kept(answer) -> str:
     """What is wrong with top-k with error feedback; nothing if it is right."""
     residual = np.zeros(N)
-    return compared(lambda g: answer(residual, g, K), drawn(), kept, KEPT_MISTAKES, kept)
+    return compared(lambda g: answer(residual, g, K), kept, KEPT_MISTAKES)
 
 
 def as_corrected(answer) -> str:
     """What is wrong with momentum correction; nothing if it is right."""
     velocity, residual = np.zeros((2, N))
     return compared(
-        lambda g: answer(velocity, residual, g, K, MOMENTUM),
-        drawn(), corrected, CORRECTED_MISTAKES, corrected,
-    )  # fmt: skip
+        lambda g: answer(velocity, residual, g, K, MOMENTUM), corrected, CORRECTED_MISTAKES
+    )
 
 
 def as_merge(answer) -> str:

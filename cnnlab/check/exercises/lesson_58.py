@@ -4,7 +4,7 @@ import numpy as np
 
 from cnnlab.check.exercises import kinds
 
-SIZES, DRAWS = (5, 10, 20), 80
+SIZES, DRAWS = (10, 15, 20), 80
 
 
 def as_exploit(answer) -> str:

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnnlab.distributed.compressors import packing
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.integers(0, 300), st.sampled_from([1, 2, 4, 8]), st.integers(0, 99))
 def test_what_is_packed_is_unpacked(m, bits, seed):
     codes = np.random.default_rng(seed).integers(0, 2**bits, m * 8 // bits).astype(np.uint8)

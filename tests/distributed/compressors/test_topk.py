@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnnlab.distributed.compressors import compressor, topk
@@ -8,7 +8,6 @@ from cnnlab.distributed.compressors import compressor, topk
 NUMBERS = st.lists(st.floats(-8, 8, width=32) | st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40]))
 
 
-@settings(deadline=None)  # the first call compiles
 @given(NUMBERS, st.data())
 def test_the_largest_are_chosen_and_of_equals_the_first(numbers, data):
     values = np.array(numbers, np.float32)
