@@ -19,7 +19,7 @@ from cnnlab.check.inputs import case, draw
 from cnnlab.check.verdict import Verdict, number_verdict
 
 TRIES: Counter[str] = Counter()  # wrong ones in this session, by exercise
-FRESH = 20  # draws that a formula is tried on
+FRESH = 60  # draws that a formula is tried on
 SMALL = case("small enough for a picture", 2, 1, 2, 8, 8, 3, D=20, O=5)
 
 

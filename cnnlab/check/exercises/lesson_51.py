@@ -74,7 +74,12 @@ def planned(times, workspaces, n_images, cap):
         return math.inf
     sizes, seconds = zip(*fits, strict=True)
     all_images = scipy.optimize.LinearConstraint([sizes], n_images, n_images)
-    found = scipy.optimize.milp(seconds, constraints=all_images, integrality=np.ones(len(sizes)))
+    found = scipy.optimize.milp(
+        seconds,
+        constraints=all_images,
+        integrality=np.ones(len(sizes)),
+        options={"presolve": False},  # with it, HiGHS 1.12 prints a line of its own
+    )
     return found.fun if found.success else math.inf
 
 
