@@ -4,19 +4,15 @@ from cnnlab import data
 from cnnlab.check.exercises import kinds
 
 
-def _layers() -> list[float]:
-    """Seconds of an epoch in each layer, one after the other."""
-    return list(data.report()["sequential"]["layer_seconds"].values())
-
-
 @kinds.number(
     "Add up the three layers. What does the whole network take?",
     "97.700 + 5.127 + 2.129 − 102.317.",
     rtol=0.01,
 )
 def too_many():
-    """Each layer was timed in a network reduced to it (section 6.3): three runs, and a fourth."""
-    return sum(_layers()) - data.report()["sequential"]["epoch_seconds"]
+    """Each layer was timed in a network reduced to it (the report, section 6.3): three runs, and a fourth."""
+    printed = data.report()["sequential"]
+    return sum(printed["layer_seconds"].values()) - printed["epoch_seconds"]
 
 
 @kinds.number(
@@ -47,7 +43,8 @@ def four_ranks():
 )
 def epoch():
     """The network's own figure is 3.00 s, thirty times as long. What took the rest?"""
-    pairs = zip(_layers(), data.report()["cuda"]["layer_speedups"], strict=True)
+    layers = data.report()["sequential"]["layer_seconds"].values()
+    pairs = zip(layers, data.report()["cuda"]["layer_speedups"], strict=True)
     return sum(seconds / times for seconds, times in pairs)
 
 
@@ -68,5 +65,5 @@ def cycles():
 )
 def limit():
     """So begin with the convolution; but the network's 34 times need the other layers, too."""
-    convolution, *rest = _layers()
+    convolution, *rest = data.report()["sequential"]["layer_seconds"].values()
     return (convolution + sum(rest)) / sum(rest)
