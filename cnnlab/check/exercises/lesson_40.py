@@ -10,7 +10,7 @@ from cnnlab.check.exercises import kinds
     rtol=0.01,
 )
 def too_many():
-    """Each layer was timed in a network reduced to it (the report, section 6.3): three runs, and a fourth."""
+    """Each layer was timed in its own network (report, section 6.3): three runs, and a fourth."""
     printed = data.report()["sequential"]
     return sum(printed["layer_seconds"].values()) - printed["epoch_seconds"]
 
