@@ -1,6 +1,6 @@
 """The model answers of a lesson, folded away at its end: "one way to do it".
 
-They are read from the source of `cnnlab/check/exercises`, which is not imported for it.
+They are read from the source of `cnnlab/lessons`, which is not imported for it.
 """
 
 import ast
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cnnlab.course import parts
 
-EXERCISES = Path(__file__).resolve().parents[1] / "check" / "exercises"
+EXERCISES = Path(__file__).resolve().parents[1] / "lessons"
 HEADING = "## One way to do it\n\nFor when you have tried. Each opens with a click."
 FOLDED = "<details>\n<summary>Exercise {number}</summary>\n\n{text}\n\n</details>"
 
@@ -17,11 +17,11 @@ def folded(name: str) -> str:
     """The markdown that folds away each model answer of a lesson, such as "00_start_here".
 
     `<details>` is folded in JupyterLab, on Colab and on the pages alike. Raises ValueError if the
-    lesson has no exercises in `cnnlab/check/exercises`.
+    lesson has no exercises in `cnnlab/lessons`.
     """
     answers = of_lesson(name)
     if not answers:
-        file = f"cnnlab/check/exercises/lesson_{parts.number(name)}.py"
+        file = f"cnnlab/lessons/lesson_{parts.number(name)}.py"
         raise ValueError(f"answers: expected exercises in {file}, got none")
     folds = (FOLDED.format(number=n, text=text) for n, text in enumerate(answers, start=1))
     return "\n\n".join([HEADING, *folds])

@@ -4,7 +4,7 @@ import pytest
 
 from cnnlab.bench import fooling
 from cnnlab.bench.planner.machine import Machine
-from cnnlab.check.exercises import lesson_59
+from cnnlab.lessons import lesson_59
 from cnnlab.ranks.virtual import Link
 from tests.bench.planner.examples import problem
 

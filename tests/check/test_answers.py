@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cnnlab.check import collective, exercises
+from cnnlab import lessons
+from cnnlab.check import collective
 from cnnlab.check.exercises.kinds import Exercise
 from cnnlab.course.parts import number
 from tests.check import shared_ranks
 
 FOLDER = Path(__file__).parent / "answers"
-EXERCISES = Path(exercises.__file__).parent
+EXERCISES = Path(lessons.__file__).parent
 FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("lesson_*.py"))}
 
 
@@ -45,7 +46,7 @@ def test_every_lesson_has_answers():
 def model_answers():
     """Each exercise of the package, as its module and its name."""
     for file in sorted(EXERCISES.glob("lesson_*.py")):
-        module = importlib.import_module(f"cnnlab.check.exercises.{file.stem}")
+        module = importlib.import_module(f"cnnlab.lessons.{file.stem}")
         for name, value in vars(module).items():
             if isinstance(value, Exercise):
                 slow = [pytest.mark.slow] * (file.stem >= "lesson_10")
@@ -61,7 +62,7 @@ def test_the_model_answer_is_accepted_without_a_hint(exercise, name, capsys):
 
 def test_every_exercise_of_the_package_has_a_wrong_answer():
     for file in EXERCISES.glob("lesson_*.py"):
-        module = importlib.import_module(f"cnnlab.check.exercises.{file.stem}")
+        module = importlib.import_module(f"cnnlab.lessons.{file.stem}")
         asked = {id(exercise) for exercise, *_ in FILES[file.stem]["WRONG"]}
         missing = [
             k for k, v in vars(module).items() if isinstance(v, Exercise) and id(v) not in asked

@@ -1,8 +1,8 @@
 import nbformat
 import pytest
 
-from cnnlab.check.exercises import lesson_00
 from cnnlab.course import answers, lesson
+from cnnlab.lessons import lesson_00
 from tests.course.toy_lesson import toy
 
 FILE = '''

@@ -8,7 +8,7 @@ from cnnlab.course import handout
 from cnnlab.course.assignment.stripped import without_answers
 from cnnlab.runtime.files import replacing
 
-EXERCISES = Path("cnnlab", "check", "exercises")
+EXERCISES = Path("cnnlab", "lessons")
 
 
 def write_wheel(root: Path, folder: Path) -> Path:

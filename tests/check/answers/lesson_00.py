@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_00 import bias_gradient, parameters, steps
+from cnnlab.lessons.lesson_00 import bias_gradient, parameters, steps
 
 
 def with_loops(dz, db):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_01 import bias_gradient, input_gradient, multiply_adds
 from cnnlab.kernels import KERNELS
+from cnnlab.lessons.lesson_01 import bias_gradient, input_gradient, multiply_adds
 
 
 def bias_by_loops(dz, db):

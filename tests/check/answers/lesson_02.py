@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_02 import bytes_of_the_maps, rows_at_stride_2, weights_gradient
+from cnnlab.lessons.lesson_02 import bytes_of_the_maps, rows_at_stride_2, weights_gradient
 
 
 def by_slices(x, dz, dw, stride=4):

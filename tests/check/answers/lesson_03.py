@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.check.exercises.lesson_03 import four_images, loss_from_z, smallest_batch
+from cnnlab.lessons.lesson_03 import four_images, loss_from_z, smallest_batch
 
 quiet = np.errstate(all="ignore")  # some wrong answers overflow, which is their point
 

@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 04: right ones, and wrong ones with a word of the verdict."""
 
-from cnnlab.check.exercises.lesson_04 import dense_share, momentum, multiply_adds
+from cnnlab.lessons.lesson_04 import dense_share, momentum, multiply_adds
 
 
 def in_two_lines(theta, v, g, rate, momentum):

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.check.exercises.lesson_05 import bias_in_vectors, sigmoid_gradient, trips
+from cnnlab.lessons.lesson_05 import bias_in_vectors, sigmoid_gradient, trips
 from cnnlab.network import Network
 
 TAPS = Network()["conv"].layer.kernel ** 2

@@ -3,13 +3,13 @@
 import numba
 import numpy as np
 
-from cnnlab.check.exercises.lesson_06 import (
+from cnnlab.kernels.compiled.vector_registers import LANES, block, load, store
+from cnnlab.lessons.lesson_06 import (
     loads_for_each,
     pixels_that_fit,
     sums_under_way,
     vector_sigmoid_backward,
 )
-from cnnlab.kernels.compiled.vector_registers import LANES, block, load, store
 
 
 @numba.njit

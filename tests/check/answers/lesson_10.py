@@ -3,8 +3,8 @@
 import numba
 import numpy as np
 
-from cnnlab.check.exercises.lesson_10 import bound, dense, limit
 from cnnlab.kernels import loops
+from cnnlab.lessons.lesson_10 import bound, dense, limit
 
 
 @numba.njit(parallel=True)

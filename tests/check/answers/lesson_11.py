@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.check.exercises.lesson_11 import rounds, row, weights
+from cnnlab.lessons.lesson_11 import rounds, row, weights
 
 
 @numba.njit(parallel=True)

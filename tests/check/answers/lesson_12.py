@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.check.exercises.lesson_12 import backward_input, reads, stores
+from cnnlab.lessons.lesson_12 import backward_input, reads, stores
 
 
 @numba.njit(parallel=True)

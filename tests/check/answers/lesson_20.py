@@ -2,7 +2,7 @@
 
 import math
 
-from cnnlab.check.exercises.lesson_20 import half_way, reduce, rounds
+from cnnlab.lessons.lesson_20 import half_way, reduce, rounds
 from tests.check import shared_ranks
 
 

@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 21, right and wrong."""
 
-from cnnlab.check.exercises.lesson_21 import blocks, bugs, factor
+from cnnlab.lessons.lesson_21 import blocks, bugs, factor
 
 
 def the_first_get_one_more(i, size, n):

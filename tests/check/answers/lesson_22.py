@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 22, right and wrong."""
 
-from cnnlab.check.exercises.lesson_22 import factor, ranks, shares
+from cnnlab.lessons.lesson_22 import factor, ranks, shares
 from cnnlab.ranks.schedules import block
 
 

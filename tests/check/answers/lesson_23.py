@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_23 import allreduce, numbers, sent
+from cnnlab.lessons.lesson_23 import allreduce, numbers, sent
 from tests.check import shared_ranks
 
 

@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 30, right and wrong."""
 
 from cnnlab import cuda
-from cnnlab.check.exercises.lesson_30 import blocks, guard, sectors, two_indices
+from cnnlab.lessons.lesson_30 import blocks, guard, sectors, two_indices
 
 HEAD = """
 extern "C" __global__ void my_sigmoid_backward(const float* y, const float* dy, float* dz, int size)

@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 31, right and wrong."""
 
 from cnnlab import cuda
-from cnnlab.check.exercises.lesson_31 import halo, padding, pixels, race, rounds, shuffle
+from cnnlab.lessons.lesson_31 import halo, padding, pixels, race, rounds, shuffle
 
 
 def changed(exercise, *pairs):

@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 32, right and wrong."""
 
 from cnnlab import cuda
-from cnnlab.check.exercises.lesson_32 import atomic, atomics, reads, two_stages
+from cnnlab.lessons.lesson_32 import atomic, atomics, reads, two_stages
 
 HEAD = """
 extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int size)

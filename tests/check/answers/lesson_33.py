@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 33, right and wrong."""
 
 from cnnlab import cuda, data
-from cnnlab.check.exercises.lesson_33 import (
+from cnnlab.lessons.lesson_33 import (
     floor,
     fused,
     image_by_image,

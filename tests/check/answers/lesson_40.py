@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 40, right and wrong."""
 
 from cnnlab import data
-from cnnlab.check.exercises.lesson_40 import (
+from cnnlab.lessons.lesson_40 import (
     cycles,
     efficiency,
     epoch,

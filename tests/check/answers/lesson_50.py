@@ -4,7 +4,8 @@ import numba
 import numpy as np
 import scipy.fft
 
-from cnnlab.check.exercises.lesson_50 import (
+from cnnlab.kernels.variants.im2col import unfold
+from cnnlab.lessons.lesson_50 import (
     four_products,
     inflation,
     input_by_fft,
@@ -12,7 +13,6 @@ from cnnlab.check.exercises.lesson_50 import (
     tile_products,
     weights_by_im2col,
 )
-from cnnlab.kernels.variants.im2col import unfold
 
 
 @numba.njit

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_51 import (
+from cnnlab.lessons.lesson_51 import (
     against_greed,
     bytes_of_columns,
     gradient_in_pieces,

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from cnnlab.check.exercises.lesson_52 import micro_batches, rows, sharded_bytes, tasks, units
+from cnnlab.lessons.lesson_52 import micro_batches, rows, sharded_bytes, tasks, units
 
 
 def all_forward_first(rank, size, n_micro):

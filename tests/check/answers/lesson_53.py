@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_53 import adam, first_step, nesterov, steps
+from cnnlab.lessons.lesson_53 import adam, first_step, nesterov, steps
 
 
 def averaged(m, v, g):

@@ -1,6 +1,6 @@
 """Right and wrong answers to the exercises of lesson 54."""
 
-from cnnlab.check.exercises.lesson_54 import aware, may_go_on, through_a_server
+from cnnlab.lessons.lesson_54 import aware, may_go_on, through_a_server
 
 
 def aware_of_one_more(params, gradient, rate, missed):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_55 import beta, elastic, elastics, largest, mixing
+from cnnlab.lessons.lesson_55 import beta, elastic, elastics, largest, mixing
 
 
 def elastic_by(**mistake):

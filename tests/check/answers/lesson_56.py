@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_56 import (
+from cnnlab.lessons.lesson_56 import (
     bfloat16,
     by_chance,
     feedback,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_57 import (
+from cnnlab.lessons.lesson_57 import (
     correction,
     feedback,
     merged,

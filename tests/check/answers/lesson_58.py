@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises.lesson_58 import draws, epochs, exploit, promote
+from cnnlab.lessons.lesson_58 import draws, epochs, exploit, promote
 
 
 def by_rank(scores, me, rng):

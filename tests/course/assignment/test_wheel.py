@@ -12,7 +12,7 @@ from tests.source import ROOT
 
 PROGRAM = """
 import cnnlab
-from cnnlab.check.exercises import lesson_05, lesson_12, lesson_21, lesson_54
+from cnnlab.lessons import lesson_05, lesson_12, lesson_21, lesson_54
 print(cnnlab.__file__)
 right = [
     lesson_05.trips(75 / 35),

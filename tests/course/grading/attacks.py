@@ -161,7 +161,7 @@ BODIES = {
     ),
     "asks the model": (
         """
-        from cnnlab.check.exercises import lesson_06
+        from cnnlab.lessons import lesson_06
         return lesson_06.sums_under_way.model()(latency, per_cycle)""",
         "raised (ModuleNotFound|Import)Error",
     ),
@@ -230,7 +230,7 @@ BODIES = {
 # Whole cells in place of the answer: the code, and a word of the verdict.
 CELLS = {
     "answers with the exercise": (
-        "from cnnlab.check.exercises import lesson_06 as exercise\n"
+        "from cnnlab.lessons import lesson_06 as exercise\n"
         "my_sums = exercise.sums_under_way.model()",
         "raised (ModuleNotFound|Import)Error",
     ),

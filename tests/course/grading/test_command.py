@@ -30,7 +30,7 @@ def classroom(tmp_path):
     (tmp_path / "class" / "Ann Ä").mkdir(parents=True)
     (tmp_path / "class" / "Ann Ä" / "06.ipynb").write_text(notebook(RIGHT))
     (tmp_path / "class" / "ben.ipynb").write_text(
-        notebook(SAME, "from cnnlab.check.exercises import lesson_06 as exercise")
+        notebook(SAME, "from cnnlab.lessons import lesson_06 as exercise")
     )
     (tmp_path / "class" / "eve.ipynb").write_text(notebook("x = <", WRONG))
     (tmp_path / "class" / "eve.ipynb").rename(tmp_path / "class" / "06 eve.ipynb")

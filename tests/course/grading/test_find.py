@@ -50,7 +50,7 @@ def test_in_an_old_notebook_and_in_a_script(tmp_path):
 
 
 def test_by_the_import_if_the_file_has_another_name(tmp_path):
-    text = notebook("from cnnlab.check.exercises import lesson_06 as exercise", RIGHT, CHECK)
+    text = notebook("from cnnlab.lessons import lesson_06 as exercise", RIGHT, CHECK)
     assert value(found(tmp_path, text, "Untitled7 (1).ipynb")) == 12
     other = text.replace("lesson_06", "lesson_05")
     assert found(tmp_path, other, "Untitled8.ipynb") is None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cnnlab.check.exercises import lesson_10, lesson_23
 from cnnlab.course.grading import vet
+from cnnlab.lessons import lesson_10, lesson_23
 from tests.course.grading.styles import key
 
 KERNEL = """

@@ -1,0 +1,1 @@
+"""What one lesson alone needs: its exercises, its experiments, its drawings; one file a lesson."""
