@@ -1,6 +1,6 @@
 """The command line: `python -m cnnlab machine`, `train`, `bench` and `grade`."""
 
-from cnnlab.ranks import guard, job
+from cnnlab.ranks import job
 
 if __name__ == "__main__":
     job.end_when_interrupted()  # while the modules below are imported, too
@@ -150,7 +150,7 @@ def add_common_options(command: Parser) -> None:
 
 def show_machine(chosen) -> int:
     """Print the facts about this machine and the two ceilings of its roofline."""
-    from cnnlab.bench import machine
+    from cnnlab.measure import machine
 
     peak, bandwidth = machine.float32_peak(), machine.memory_bandwidth()
     if chosen.json:
@@ -177,7 +177,7 @@ def train(chosen) -> int:
         return train_with(options.method(chosen)(None), chosen, load(chosen.data, chosen.images))
     method = options.method(chosen)  # or what does not go together, before there are ranks
     if chosen.lost == "go-on":
-        guard.begin()
+        job.begin()
     with job.together(chosen.debug) as comm:
         data = load(chosen.data, chosen.images)
         if chosen.link:
@@ -240,7 +240,7 @@ def train_with(method, chosen, data) -> int:
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json and method.rank == 0:
-        from cnnlab.bench import records
+        from cnnlab.measure import bench as records
 
         job_facts = {"method": chosen.ranks or "alone", "n_ranks": method.size}
         job_facts |= {"virtual": bool(chosen.virtual), "link": options.link(chosen)}
@@ -259,7 +259,7 @@ def show_epoch(row: dict) -> None:
 
 def bench(chosen) -> int:
     """Measure the strategies and print the tables."""
-    from cnnlab import bench as benchmark
+    from cnnlab import measure
     from cnnlab.data import load
 
     if chosen.against and importlib.util.find_spec(chosen.against) is None:
@@ -272,18 +272,18 @@ def bench(chosen) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         check_writable("--record", folder / "bench.json")
     how = {"batch": chosen.batch, "repeats": chosen.repeats}
-    report = benchmark.run(
+    report = measure.run(
         names, data, n_threads=n_threads, against=chosen.against, processes=chosen.processes, **how
     )
-    print(benchmark.table(report))
+    print(measure.table(report))
     if chosen.sweep:
-        from cnnlab.bench import thread_scaling
+        from cnnlab.measure import scaling
 
-        report["sweep"] = thread_scaling.run(data, **how)
-        print("\n" + thread_scaling.table(report["sweep"]))
+        report["sweep"] = scaling.run(data, **how)
+        print("\n" + scaling.table(report["sweep"]))
     status = 0
     if folder:
-        from cnnlab.show.report import keep
+        from cnnlab.plots.charts import keep
 
         try:
             print("recorded in", keep(report, folder))

@@ -6,7 +6,7 @@ import sys
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from cnnlab import bench
+from cnnlab import measure
 from cnnlab.__main__ import main
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
@@ -107,7 +107,7 @@ def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp
     (tmp_path / "file").touch()
     assert main(["bench", *options, str(tmp_path / "file")]) == 1
     assert capsys.readouterr().out == ""  # before it was measured
-    monkeypatch.setattr("cnnlab.bench.records.keep", full)
+    monkeypatch.setattr("cnnlab.measure.bench.keep", full)
     assert main(["bench", *options, str(tmp_path / "new")]) == 1
     said = capsys.readouterr()
     assert said.err.endswith("cnnlab: --record: [Errno 28] No space left on device\n")
@@ -132,10 +132,10 @@ def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp
     assert [row["kernels"] for row in report["results"]] == ["loops", "vector"]
     for row in report["results"]:
         assert row.keys() >= ROW | {"ratio", "ratio_to", "ratio_interval", "layers"}
-        assert row["batch"] == 16 and row["n_images"] == bench.EPOCH
+        assert row["batch"] == 16 and row["n_images"] == measure.EPOCH
         low, high = row["ratio_interval"]
         assert low <= row["ratio"] <= high
-        assert set(row["layers"]) == set(bench.layer_shapes(1))
+        assert set(row["layers"]) == set(measure.layer_shapes(1))
         assert row["images_per_second"] == pytest.approx(60_000 / row["seconds_per_epoch"])
     assert report["results"][0]["ratio"] == 1 and report["ratio_to"] == "loops"
     kept = list((tmp_path / "new").glob("bench-*.json"))

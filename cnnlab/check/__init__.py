@@ -2,9 +2,8 @@
 
 from cnnlab.check.machine_code import vectorized
 from cnnlab.check.operation import exercise, kernel, prove, try_case
-from cnnlab.check.predict import predict
 from cnnlab.check.threads import threaded
-from cnnlab.check.verdict import Verdict, differences, value
+from cnnlab.check.verdict import Verdict, differences, predict, value
 
 __all__ = [
     "Verdict", "differences", "exercise", "kernel", "predict", "prove", "threaded", "try_case",

@@ -13,7 +13,7 @@ from nbclient.exceptions import CellControlSignal, DeadKernelError
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from cnnlab.bench.claims import STRICT
+from cnnlab.measure.claims import STRICT
 
 CELL_TIMEOUT = 600  # seconds
 SHARP = "--InlineBackend.print_figure_kwargs={'bbox_inches': 'tight', 'dpi': 200}"
@@ -36,7 +36,7 @@ def execute(
     nb : the notebook, whose outputs and execution counts are replaced
     path : its file, in whose folder the kernel works
     results : the folder for `course.record`
-    strict : whether a claim that does not hold here is an error, see `cnnlab.bench.claims`
+    strict : whether a claim that does not hold here is an error, see `cnnlab.measure.claims`
     sharp : whether images of figures have twice the dots each way, and say so
 
     Returns None, or the error that stopped it: the number of the cell, and the traceback. Ctrl-C

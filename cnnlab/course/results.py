@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from cnnlab.runtime import text
+from cnnlab.runtime import arguments
 from cnnlab.runtime.arguments import one_of
 from cnnlab.runtime.files import replacing
 
@@ -20,14 +20,16 @@ def record(name: str, timings: Mapping, base: str) -> None:
     Parameters
     ----------
     name : the heading of the table, such as "One epoch, batch 64"
-    timings : the times of each strategy, all from one `cnnlab.bench.measure.compare`
+    timings : the times of each strategy, all from one `cnnlab.measure.timing.compare`
     base : the strategy that the others are compared with
 
     Writes a JSON file to the folder in the environment variable CNNLAB_RESULTS; nothing if it is
     not set. Raises ValueError if `base` is not one of the timings, or if they have different
     numbers of samples.
     """
-    from cnnlab.bench import measure  # not above: it imports Numba, before there is its pool
+    from cnnlab.measure import (
+        timing as measure,  # not above: it imports Numba, before there is its pool
+    )
 
     one_of("base", base, timings)
     for timing in timings.values():
@@ -47,7 +49,7 @@ def recorded(folder: Path) -> list[Table]:
 
     A time that was taken on the emulator says so.
     """
-    from cnnlab.bench import measure  # see above
+    from cnnlab.measure import timing as measure  # see above
 
     tables = []
     for file in sorted(folder.rglob("*.json")):
@@ -71,4 +73,4 @@ def table_text(table: Table) -> str:
     """A recorded table as plain text."""
     heading, rows = table
     head = "strategy", "median time (95 % interval)", "speedup (95 % interval)"
-    return f"{heading}\n{textwrap.indent(text.table([head, *rows]), '  ')}"
+    return f"{heading}\n{textwrap.indent(arguments.table([head, *rows]), '  ')}"

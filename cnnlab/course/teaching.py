@@ -17,10 +17,10 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
-from cnnlab.bench.measure import digits, in_words
-from cnnlab.bench.records import MEASUREMENTS
 from cnnlab.course import durations, shape
 from cnnlab.course.lesson import title
+from cnnlab.measure.bench import MEASUREMENTS
+from cnnlab.measure.timing import digits, in_words
 
 ENTRY = re.compile(r"^(### \[[^\]]*\]\((\w+)\.ipynb\)\n)(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r'\]\((\w+)\.ipynb "([^"\n]+)"\)')

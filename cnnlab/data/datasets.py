@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cnnlab.data.idx_format import DataError
-from cnnlab.data.mnist_files import DIGIT_NAMES, PUBLISHED, NotReachable, read_dataset
-from cnnlab.runtime import cache
+from cnnlab.data.mnist import DIGIT_NAMES, PUBLISHED, DataError, NotReachable, read_dataset
+from cnnlab.runtime import files
 from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.runtime.files import replacing
 
@@ -106,7 +105,7 @@ def _originals() -> list[np.ndarray]:
     Importing scikit-learn takes a second, on each rank of a cluster, too: so they are kept.
     """
     version = importlib.metadata.version("scikit-learn")
-    file = cache.folder("digits") / f"scikit-learn-{version}.npz"
+    file = files.folder("digits") / f"scikit-learn-{version}.npz"
     with contextlib.suppress(OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError):
         with np.load(file) as kept:
             return [kept[f"arr_{k}"] for k in range(4)]

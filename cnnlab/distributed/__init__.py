@@ -1,6 +1,6 @@
 """Ways for ranks to train together. METHODS is the only list of them."""
 
-from cnnlab.runtime.registry import Entry, listed
+from cnnlab.runtime.arguments import Entry, listed
 
 METHODS = listed(
     Entry("alone", "every batch whole, in one process", "cnnlab.training.method:Method"),
@@ -10,18 +10,18 @@ METHODS = listed(
     Entry(
         "layers",
         "each rank a share of every layer",
-        "cnnlab.distributed.layer_parallel:LayerParallel",
+        "cnnlab.distributed.data_parallel:LayerParallel",
     ),
     Entry(
         "model",
         "each rank holds a share of every layer",
-        "cnnlab.distributed.model_parallel:ModelParallel",
+        "cnnlab.distributed.model:ModelParallel",
     ),
     Entry("pipeline", "each rank some of the layers", "cnnlab.distributed.pipeline:Pipeline"),
     Entry(
         "hybrid",
         "a grid of ranks: data, pipeline and model",
-        "cnnlab.distributed.hybrid:Hybrid",
+        "cnnlab.distributed.pipeline:Hybrid",
     ),
     Entry(
         "sharded",
@@ -31,17 +31,17 @@ METHODS = listed(
     Entry(
         "local",
         "each rank steps on its own; now and then the average of all",
-        "cnnlab.distributed.local:Local",
+        "cnnlab.distributed.averaging:Local",
     ),
     Entry(
         "elastic",
         "each rank its own model, on a spring to a centre",
-        "cnnlab.distributed.elastic:Elastic",
+        "cnnlab.distributed.averaging:Elastic",
     ),
     Entry(
         "gossip",
         "each rank its own model, averaged with its neighbours'",
-        "cnnlab.distributed.gossip:Gossip",
+        "cnnlab.distributed.averaging:Gossip",
     ),
     Entry(
         "server",

@@ -1,17 +1,19 @@
 """Data parallelism: each rank takes a share of every batch, and the gradients are added up."""
 
 import functools
+import importlib.util
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 
-from cnnlab.distributed import owed
+from cnnlab.distributed import compression
+from cnnlab.distributed.compression import summing
 from cnnlab.distributed.shared_window import one_machine, team
-from cnnlab.distributed.stream_sum import summing
-from cnnlab.kernels.compiled import allreduce_mpi
-from cnnlab.kernels.compiled.workers import Workers
+from cnnlab.kernels import CONTRACT, KERNELS, Strategy, allreduce
+from cnnlab.kernels.workers import Workers
 from cnnlab.network import Parameters
-from cnnlab.training.method import Together
+from cnnlab.training.method import Method, Together
 from cnnlab.training.replica import Loop, Replica
 
 
@@ -45,18 +47,20 @@ class DataParallel(Together):
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of all ranks."""
-        self.kept = owed.room(self.compressed, replica.grads.flat.size) if self.compressed else {}
+        self.kept = (
+            compression.room(self.compressed, replica.grads.flat.size) if self.compressed else {}
+        )
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """This rank's program for an epoch, from the residuals that the last one has left."""
         if self.compressed:
-            owed.load(self.compressed, self.kept)
+            compression.load(self.compressed, self.kept)
         return super().epoch(replica, order, tell)
 
     def gather(self, replica: Replica) -> None:
         """After an epoch, bring the residuals of all ranks to each."""
         if self.compressed:
-            owed.store(self.compressed, self.kept)
+            compression.store(self.compressed, self.kept)
 
     def add_up(self, flat: np.ndarray, n_images: int) -> None:
         """Replace gradients of a batch of `n_images` by their sum over all ranks."""
@@ -75,8 +79,8 @@ class DataParallel(Together):
             return None
         if self.window and not replica.strategy.parallel and self.one_machine:
             return self.in_memory(replica)
-        if allreduce_mpi.reachable():
-            messages = allreduce_mpi.messages(self.comm)
+        if allreduce.reachable():
+            messages = allreduce.messages(self.comm)
             return replica.loop(Workers(self.rank, self.size, messages=messages))
         return None
 
@@ -123,3 +127,31 @@ class Overlapping(DataParallel):
         np.add(*totals, out=grads)
         replica.update(len(chosen))
         return loss
+
+
+# --- layers shared among ranks --------------------------------------------------------------------
+
+
+class LayerParallel(Method):
+    """Every rank takes every step; the strategy `partitioned` shares the work within a layer."""
+
+    kernels = "partitioned"
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self.comm.Barrier()
+
+
+def partitioned(comm, of: Strategy) -> Strategy:
+    """The strategy `partitioned` for the ranks of `comm`, who compute their blocks as `of` does.
+
+    The listed one knows the ranks of mpiexec alone. This is a module of its own, with its own room
+    for blocks, so that virtual ranks, which live in one process, do not write to each other's.
+    """
+    listed = KERNELS[LayerParallel.kernels]
+    spec = importlib.util.find_spec(f"cnnlab.kernels.{listed.name}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.communicator = lambda: comm
+    module.vector = SimpleNamespace(**{name: of.kernel(name) for name in CONTRACT})
+    return Strategy(listed.name, listed.summary, module=module, together=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cnnlab.distributed.pool import END, Pool
 from cnnlab.distributed.server import SERVER, Server
-from cnnlab.ranks.survivors import Lost, Survivors
+from cnnlab.ranks.job import Lost, Survivors
 from cnnlab.training.replica import Replica
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.distributed.parcels import Parcels
+from cnnlab.distributed.compression import Parcels
 from cnnlab.distributed.pool import END
 from cnnlab.distributed.server import SERVER, Server
 from cnnlab.ranks.schedules import block

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 from cnnlab.distributed import METHODS
+from cnnlab.distributed.averaging import GRAPHS
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
-from cnnlab.distributed.graphs import GRAPHS
-from cnnlab.distributed.layout import CUTS
+from cnnlab.distributed.model import CUTS
 from cnnlab.distributed.serving import LOST
 from cnnlab.kernels import find
-from cnnlab.ranks.pipeline_schedules import SCHEDULES
+from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.runtime.arguments import parse_positive, parse_whole
 from cnnlab.training.method import Method
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab.distributed.piece import Piece
+from cnnlab.distributed.model import Piece
 from cnnlab.network import Network
-from cnnlab.ranks.pipeline_schedules import Task
+from cnnlab.ranks.pipeline import Task
 from cnnlab.ranks.schedules import block
 
 

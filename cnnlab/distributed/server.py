@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cnnlab.distributed import owed
+from cnnlab.distributed import compression
+from cnnlab.distributed.compression import Parcels
 from cnnlab.distributed.holder import check_apart
 from cnnlab.distributed.ledger import Ledger
-from cnnlab.distributed.parcels import Parcels
 from cnnlab.distributed.pool import END, Pool, Shares
 from cnnlab.ranks import mpi
 from cnnlab.runtime.arguments import at_least
@@ -48,7 +48,9 @@ class Server(Together):
         if self.staleness and replica.optimizer.state:
             keeps = f"one that keeps {' and '.join(replica.optimizer.state)}"
             raise ValueError(f"optimizer: expected sgd, as gradients are stale, got {keeps}")
-        self.kept = owed.room(self.parcels, replica.params.flat.size) if self.compress else {}
+        self.kept = (
+            compression.room(self.parcels, replica.params.flat.size) if self.compress else {}
+        )
 
     def facts(self) -> dict[str, object]:
         """The staleness, the compressor and the ranks, where they make a difference."""
@@ -58,7 +60,7 @@ class Server(Together):
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """The loss of an epoch: that of all workers, summed."""
-        owed.load(self.parcels, self.kept)
+        compression.load(self.parcels, self.kept)
         tell(loss := self.total(self.steps(replica, order)), len(order))
         return loss
 
@@ -141,4 +143,4 @@ class Server(Together):
         """After an epoch, bring the server's parameters and the optimiser's state to all."""
         for array in (replica.params.flat, *replica.optimizer.state.values()):
             self.comm.Bcast(array, SERVER)
-        owed.store(self.parcels, self.kept)
+        compression.store(self.parcels, self.kept)

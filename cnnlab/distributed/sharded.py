@@ -5,8 +5,8 @@ from math import prod
 
 import numpy as np
 
-from cnnlab.distributed.exchange import Exchange
 from cnnlab.distributed.holder import Holder, Part
+from cnnlab.distributed.model import Exchange
 from cnnlab.kernels.composition import layer_backward, layer_forward
 from cnnlab.network import AveragePool
 from cnnlab.ranks.schedules import block

@@ -7,8 +7,8 @@ import functools
 
 import numpy as np
 
-from cnnlab.kernels.compiled.allreduce_memory import LINE, N_COUNTS, Team
-from cnnlab.kernels.compiled.allreduce_memory import row as row_length
+from cnnlab.kernels.allreduce import LINE, N_COUNTS, Team
+from cnnlab.kernels.allreduce import row as row_length
 
 
 def one_machine(comm) -> bool:

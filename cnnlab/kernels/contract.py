@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab.runtime import cache, thread_pool, waiting
+from cnnlab.runtime import failures, files, thread_pool
 
 # Inputs first, the preallocated output last. Letters stand for sizes that must agree.
 CONTRACT = {
@@ -83,9 +83,9 @@ class Strategy:
     def module(self):
         """The module, imported when first used: MPI or CUDA need not be there for the others."""
         module = importlib.import_module(f"cnnlab.kernels.{self.name}")
-        cache.keep_compiled()
+        files.keep_compiled()
         if "numba" in sys.modules:
-            waiting.tell_of_compiling()
+            failures.tell_of_compiling()
         return module
 
     @property

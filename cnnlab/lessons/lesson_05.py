@@ -3,8 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.check import machine_code
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds, machine_code
 
 
 @kinds.number(

@@ -3,9 +3,8 @@
 import numba
 import numpy as np
 
-from cnnlab.check import machine_code
-from cnnlab.check.exercises import kinds
-from cnnlab.kernels.compiled.vector_registers import LANES, block, load, store
+from cnnlab.check import kinds, machine_code
+from cnnlab.kernels.registers import LANES, block, load, store
 
 
 def draw_pipeline(rng):

@@ -3,8 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.check import threads
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds, threads
 
 
 @kinds.kernel(

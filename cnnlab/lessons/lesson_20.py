@@ -1,7 +1,6 @@
 """The exercises of lesson 20."""
 
-from cnnlab.check import collective
-from cnnlab.check.exercises import kinds
+from cnnlab.check import collective, kinds
 
 
 @kinds.kernel(

@@ -1,6 +1,6 @@
 """The exercises of lesson 30."""
 
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds
 
 
 @kinds.number(

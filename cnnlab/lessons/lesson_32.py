@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds
 
 ATOMIC = 2
 

@@ -1,9 +1,19 @@
 """The exercises of lesson 53."""
 
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 
-from cnnlab.check.directions import SIZES
-from cnnlab.check.exercises import kinds
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from cnnlab.check import kinds
+from cnnlab.check.verdict import Verdict
+from cnnlab.measure.worlds import training_seconds
+from cnnlab.plots.style import GREY, INK, OTHERS, aside, colors, figure, label_ends
+from cnnlab.training import Diverged, train
+from cnnlab.training.pace import Pace, follow
 
 BETAS, EPSILON, N_STEPS = (0.9, 0.999), 1e-8, 12
 
@@ -137,3 +147,307 @@ def adam(w, m, v, g, t, rate):
     v += (1 - 0.999) * (g**2 - v)
     m_hat, v_hat = m / (1 - 0.9**t), v / (1 - 0.999**t)
     w -= rate * m_hat / (v_hat**0.5 + 1e-8)
+
+
+# --- a search for learning rates: the same for every optimiser, with the same budget --------------
+
+Found = dict[float, tuple[float, ...]]  # by rate, the accuracy of each seed
+
+
+def held_out(data, n_train: int, n_held: int):
+    """A `cnnlab.data.Dataset` of the first training images, tested on the last ones.
+
+    The test images take no part.
+    """
+    return replace(
+        data,
+        train_images=data.train_images[:n_train],
+        train_labels=data.train_labels[:n_train],
+        test_images=data.train_images[-n_held:],
+        test_labels=data.train_labels[-n_held:],
+    )
+
+
+def search(
+    data, rates: Mapping[str, Sequence[float]], seeds: Sequence[int] = (0, 1), **how
+) -> dict[str, Found]:
+    """The test accuracy with each rate and seed, by optimiser; `how` goes to `training.train`.
+
+    A training that diverged counts as one that guesses.
+    """
+
+    def accuracy(optimizer: str, rate: float, seed: int) -> float:
+        plan = how | {"optimizer": optimizer, "rate": rate, "seed": seed, "progress": False}
+        try:
+            return train(data, **plan).history[-1]["test_accuracy"]
+        except Diverged:
+            return 1 / len(data.class_names)
+
+    return {
+        name: {rate: tuple(accuracy(name, rate, seed) for seed in seeds) for rate in of}
+        for name, of in rates.items()
+    }
+
+
+def best(found: Found) -> float:
+    """The rate whose accuracies have the highest mean."""
+    return max(found, key=lambda rate: sum(found[rate]))
+
+
+# --- the challenge of a pace: the fewest virtual seconds to an accuracy ---------------------------
+
+
+def challenge_pace(
+    mine: Pace, data, target: float, best: float, *, optimizer: str = "sgd", epochs: int = 8,
+    n_ranks: int = 64, **network,
+) -> float | None:  # fmt: skip
+    """Train at a pace and say how its virtual seconds to an accuracy compare with the `best` known.
+
+    `mine` is a function of the epochs done that returns batch and rate; ... is not yet one.
+    `network` is that of `training_seconds`: `compute`, `link`, `n_numbers`. Returns
+    the virtual seconds, None where the accuracy was not reached.
+    """
+    if not callable(mine) or mine(0.0) is None:
+        print("challenge: not yet answered")
+        return None
+    looks = follow(mine, data, optimizer=optimizer, epochs=epochs, target=target)
+    if looks[-1].accuracy < target:
+        reached = max(look.accuracy for look in looks)
+        print(f"✗ {reached:.1%} after {epochs} epochs at best; the goal is {target:.0%}")
+        return None
+    seconds = training_seconds(looks, n_ranks, **network)
+    times = f"{best / seconds:.2f} times as fast as the best of the lesson"
+    print(f"{target:.0%} after {looks[-1].steps:,} steps: {1e3 * seconds:,.0f} virtual ms on "
+          f"{n_ranks} ranks, {times}")  # fmt: skip
+    return seconds
+
+
+# --- whether an optimiser is its formula, which is written down here in float64 -------------------
+
+Slope = Callable[[np.ndarray, int], np.ndarray]  # the gradient at w, in step t = 0, 1, …
+# Of gradients: beside the smallest, ε is large.
+SIZES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+
+
+def sgd(w, slope: Slope, rate: float, n_steps: int):
+    """w − αg, n times."""
+    for t in range(n_steps):
+        w = w - rate * slope(w, t)
+    return w
+
+
+def momentum(w, slope: Slope, rate: float, n_steps: int, mu=0.9):
+    """v = µv + g, then w − αv."""
+    v = 0
+    for t in range(n_steps):
+        v = mu * v + slope(w, t)
+        w = w - rate * v
+    return w
+
+
+def directions_nesterov(w, slope: Slope, rate: float, n_steps: int, mu=0.9):
+    """As momentum, with g taken at w − αµv; returned is where the next one would be taken."""
+    v = 0
+    for t in range(n_steps):
+        v = mu * v + slope(w - rate * mu * v, t)
+        w = w - rate * v
+    return w - rate * mu * v
+
+
+def adagrad(w, slope: Slope, rate: float, n_steps: int, epsilon=1e-10):
+    """A = A + g², then w − αg / (√A + ε)."""
+    squares = 0
+    for t in range(n_steps):
+        g = slope(w, t)
+        squares = squares + g**2
+        w = w - rate * g / (np.sqrt(squares) + epsilon)
+    return w
+
+
+def rmsprop(w, slope: Slope, rate: float, n_steps: int, beta=0.99, epsilon=1e-8):
+    """A = βA + (1 − β)g², then w − αg / (√A + ε)."""
+    squares = 0
+    for t in range(n_steps):
+        g = slope(w, t)
+        squares = beta * squares + (1 - beta) * g**2
+        w = w - rate * g / (np.sqrt(squares) + epsilon)
+    return w
+
+
+def directions_adam(w, slope: Slope, rate: float, n_steps: int, betas=(0.9, 0.999), epsilon=1e-8):
+    """Averages of g and g², each over 1 − βᵗ with t from 1, then w − αm̂ / (√v̂ + ε)."""
+    mean = squares = 0
+    for t in range(1, n_steps + 1):
+        g = slope(w, t - 1)
+        mean = betas[0] * mean + (1 - betas[0]) * g
+        squares = betas[1] * squares + (1 - betas[1]) * g**2
+        m, v = mean / (1 - betas[0] ** t), squares / (1 - betas[1] ** t)
+        w = w - rate * m / (np.sqrt(v) + epsilon)
+    return w
+
+
+FORMULAS = {
+    f.__name__: f for f in (sgd, momentum, directions_nesterov, adagrad, rmsprop, directions_adam)
+}
+
+
+def path(optimizer, start: np.ndarray, slope: Slope, n_steps: int) -> np.ndarray:
+    """The places (n_steps + 1, M) to which an optimiser steps from a start (M), in float64."""
+    params = SimpleNamespace(flat=np.array(start, np.float64))
+    optimizer.begin(params)
+    places = [params.flat.copy()]
+    for t in range(n_steps):
+        optimizer.update(params, SimpleNamespace(flat=np.array(slope(params.flat, t))), 1)
+        places.append(params.flat.copy())
+    return np.array(places)
+
+
+def direction(name: str, make: Callable, n_steps: int = 50) -> Verdict:
+    """Whether `make(rate)` steps as FORMULAS[name] does, along gradients of any size."""
+    noise = np.random.default_rng(0).normal(size=(n_steps, len(SIZES))) * SIZES
+
+    def slope(w, t):
+        return noise[t] * (1 + w)
+
+    start = np.zeros(len(SIZES))
+    expected = FORMULAS[name](start, slope, 0.01, n_steps)
+    error = np.abs(path(make(0.01), start, slope, n_steps)[-1] - expected).max()
+    close = bool(error < 1e-12)
+    said = "as" if close else "not as"
+    return Verdict(close, f"{name}: {n_steps} steps {said} its formula (differ by {error:.1g})")
+
+
+# --- optimisers as pictures: the ways they take down a valley, and what each rate is worth --------
+
+
+@figure
+def paths(steepness: tuple[float, float], places: Mapping[str, np.ndarray]) -> Axes:
+    """Draw the ways that optimisers take down a valley, ½ Σ steepness w².
+
+    `places` holds, by name, the places (T, 2) of each; every step is a dot.
+    """
+    fig, every = plt.subplots(2, -(-len(places) // 2), figsize=(8, 3.8), sharex=True, sharey=True)
+    reach = 1.15 * np.abs([np.abs(way).max(0) for way in places.values()]).max(0)
+    reach = np.minimum(reach, 3 * np.abs(next(iter(places.values()))[0]))  # of what flies off
+    x, y = np.meshgrid(*(np.linspace(-r, r, 61) for r in reach))
+    height = (steepness[0] * x**2 + steepness[1] * y**2) / 2
+    levels = height.max() * np.geomspace(3e-3, 1, 6)
+    panels = every.flat[: len(places)]
+    for ax, (name, way), color in zip(panels, places.items(), colors(list(places)), strict=True):
+        ax.contour(x, y, height, levels, colors=GREY, linewidths=0.6, alpha=0.7)
+        ax.plot(*way.T, "o-", color=color, markersize=2.5, linewidth=1)
+        ax.plot(0, 0, "+", color=INK)
+        ax.set_title(name, fontsize=10, color=color)
+        ax.set(xlim=(-reach[0], reach[0]), ylim=(-reach[1], reach[1]))
+        ax.grid(visible=False)
+    for ax in every.flat[len(places) :]:
+        ax.set_axis_off()
+    fig.supxlabel("$w_0$", fontsize=9)
+    fig.supylabel("$w_1$", fontsize=9)
+    return every.flat[0]
+
+
+@figure
+def accuracy_by_rate(found: Mapping[str, Mapping[float, tuple[float, ...]]]) -> Axes:
+    """Draw the accuracy that each rate leads to: dots are seeds, lines their means."""
+    _, ax = plt.subplots(figsize=(8, 4))
+    labels = []
+    for k, (color, name) in enumerate(zip(colors(list(found)), found, strict=True)):
+        by_rate = found[name]
+        rates, means = list(by_rate), [np.mean(of) for of in by_rate.values()]
+        for rate, of in by_rate.items():
+            x = rate * aside(k, len(found))
+            ax.plot([x] * len(of), of, "o", color=color, markersize=4)
+        ax.plot(rates, means, color=color, linewidth=2)
+        labels.append((rates[-1], means[-1], name, color))
+    ax.set(xscale="log", xlabel="rate", ylabel="accuracy on images held out")
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.figure.canvas.draw()  # limits are final now
+    label_ends(ax, labels)
+    return ax
+
+
+# --- paces as pictures: steps and time to an accuracy, over batches and ranks ---------------------
+
+Looks = Sequence  # of `training.pace.Look`, as `follow` returns them
+Runs = Mapping[int, Sequence[Looks]]  # by batch, a training for each seed
+
+
+@figure
+def steps_to(series: Mapping[str, Runs], target: float) -> Axes:
+    """Draw the steps to an accuracy over the batch; crosses are seeds that missed it.
+
+    Lines join the medians of seeds. Along the dashed line, twice the batch takes half the steps.
+    """
+    _, ax = plt.subplots(figsize=(8, 4.2))
+    labels, batches = [], sorted({batch for runs in series.values() for batch in runs})
+    for k, (color, name) in enumerate(zip(colors(list(series)), series, strict=True)):
+        runs, line, beside = series[name], [], aside(k, len(series))
+        for batch, trainings in runs.items():
+            for looks in trainings:
+                reached = looks[-1].accuracy >= target
+                look = {"color": color, "markersize": 5 if reached else 8}
+                ax.plot(beside * batch, looks[-1].steps, "o" if reached else "x", **look)
+            if all(looks[-1].accuracy >= target for looks in trainings):
+                line.append((batch, np.median([looks[-1].steps for looks in trainings])))
+        if line:
+            ax.plot(*zip(*line, strict=True), color=color, linewidth=2)
+        last, trainings = list(runs.items())[-1]
+        labels.append((beside * last, trainings[0][-1].steps, name, color))
+    first = next(iter(series.values()))
+    start = np.median([looks[-1].steps for looks in first[min(first)]])
+    ideal = [start * min(first) / batch for batch in batches]
+    ax.plot(batches, ideal, color=GREY, linestyle="--", linewidth=1.2)
+    ax.set(xscale="log", yscale="log", xlabel="images a step", ylabel=f"steps to {target:.0%}")
+    ax.set_xticks(batches, [str(batch) for batch in batches])
+    ax.minorticks_off()
+    ax.figure.canvas.draw()  # limits are final now
+    label_ends(ax, labels)
+    return ax
+
+
+@figure
+def accuracy_by_steps(series: Mapping[str, Sequence[Looks]]) -> Axes:
+    """Draw the test accuracy over the steps taken; each line is a seed."""
+    _, ax = plt.subplots(figsize=(8, 3.8))
+    labels = []
+    for color, (name, trainings) in zip(colors(list(series)), series.items(), strict=True):
+        for looks in trainings:
+            steps, found = [x.steps for x in looks], [x.accuracy for x in looks]
+            ax.plot(steps, found, "o-", color=color, markersize=3, linewidth=1.2)
+        labels.append((steps[-1], found[-1], name, color))
+    ax.set(xlabel="steps", ylabel="test accuracy", ylim=(0.8, 1))
+    ax.set_yticks([0.8, 0.85, 0.9, 0.95, 1])
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.figure.canvas.draw()  # limits are final now
+    label_ends(ax, labels)
+    return ax
+
+
+@figure
+def time_to(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Axes:
+    """Draw the virtual seconds to an accuracy over the ranks, a line for each way.
+
+    The best has a star. Along the dashed line, twice the ranks take half the time of the best on
+    one.
+    """
+    _, ax = plt.subplots(figsize=(8, 4.6))
+    labels, best = [], min(seconds, key=lambda name: min(seconds[name]))
+    for k, (color, (name, of)) in enumerate(
+        zip(colors(list(seconds)), seconds.items(), strict=True)
+    ):
+        mark = "o-" if k < len(OTHERS) else "s-."  # from there on, colours come again
+        ax.plot(ranks, of, mark, color=color, markersize=4)
+        labels.append((ranks[-1], of[-1], name, color))
+        if name == best:
+            ax.plot(ranks[int(np.argmin(of))], min(of), "*", color=color, markersize=16)
+    alone = min(of[0] for of in seconds.values())
+    ax.plot(ranks, [alone * ranks[0] / p for p in ranks], "--", color=GREY, linewidth=1.2)
+    lowest = min(map(min, seconds.values()))
+    ax.set(xscale="log", yscale="log", xlabel="virtual ranks", ylabel="virtual seconds")
+    ax.set_ylim(lowest / 2, None)
+    ax.set_xticks(ranks, [str(p) for p in ranks])
+    ax.minorticks_off()
+    ax.figure.canvas.draw()  # limits are final now
+    label_ends(ax, labels)
+    return ax

@@ -4,7 +4,7 @@ import heapq
 
 import numpy as np
 
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds
 
 
 def as_aware(step) -> str:

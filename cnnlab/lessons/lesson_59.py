@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds
 
 LIES = (
     "best of many", "bytes for time", "cut axis", "dropped failures", "extrapolation",

@@ -1,4 +1,4 @@
-"""A cell of a notebook as a rank program, for the magic `%%ranks` of `cnnlab.show.rank_cells`."""
+"""A cell of a notebook as a rank program, for the magic `%%ranks` of `cnnlab.plots.ranks`."""
 
 import ast
 import copy
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab.ranks import trace
+from cnnlab.ranks import record
 from cnnlab.ranks.record import Record
 from cnnlab.ranks.slow import network
 from cnnlab.ranks.virtual import Link, World
@@ -65,7 +65,7 @@ def run_really(text: str, names: dict, n_ranks: int, link: str | None) -> tuple[
         ranks.view.push(sent)
         names = [*sent, *modules]
         found, logs, links = zip(*ranks.run(on_a_rank, text, names, link), strict=True)
-    return list(found), trace.record(logs, links[0])
+    return list(found), record.record(logs, links[0])
 
 
 def needed(wanted: set[str], names: dict) -> tuple[dict, dict[str, str]]:
@@ -98,7 +98,7 @@ def on_a_rank(text: str, names: Sequence[str], link: str | None) -> tuple:
     known = get_ipython().user_ns
     mine = {name: known[name] for name in names}
     if link is None:
-        comm = trace.Traced(MPI.COMM_WORLD)
+        comm = record.Traced(MPI.COMM_WORLD)
         return Program(text).run(comm, mine), comm.log, ""
     link = Link.parse(link)
     with network(link.latency, link.bandwidth) as comm:

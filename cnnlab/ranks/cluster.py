@@ -1,4 +1,8 @@
-"""MPI ranks inside a notebook: ipyparallel engines that mpiexec starts and a watchdog ends."""
+"""Find and end the processes of a cluster, even after the notebook that started it was killed.
+
+Every process of a cluster has the cluster's name in its environment. The program
+`python -m cnnlab.ranks.cluster PID NAME` waits for process PID to end, then ends the cluster.
+"""
 
 import contextlib
 import logging
@@ -15,13 +19,71 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import ipyparallel
+import psutil
 from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
-from cnnlab.ranks import SETTINGS, shared_memory_files, watchdog
-from cnnlab.runtime import waiting
+from cnnlab.ranks import SETTINGS, shared_memory_files
+from cnnlab.runtime import failures
 from cnnlab.runtime.arguments import at_least
-from cnnlab.runtime.environment import environment
+from cnnlab.runtime.failures import environment
+
+MARK = "CNNLAB_CLUSTER"
+
+
+def members(name: str) -> list[psutil.Process]:
+    """The running processes of a cluster, except this one."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == os.getpid() or process.environ().get(MARK) != name:
+                continue
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:  # another user's, or just ended
+            continue
+    return found
+
+
+def end(name: str, shared: Iterable[str] = ()) -> None:
+    """Kill the processes of a cluster, wait until they have ended, and remove their shared memory.
+
+    `shared` names the files of ranks that may have ended already.
+    """
+    deadline, files = time.monotonic() + 15, set(shared)
+    while (left := members(name)) and time.monotonic() < deadline:
+        files |= shared_memory_files.mapped_by(process.pid for process in left)
+        for process in left:  # again and again: a process may start another meanwhile
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        time.sleep(0.02)
+    shared_memory_files.remove(files)
+
+
+def watch(name: str) -> subprocess.Popen:
+    """Start a process that ends the cluster when this one ends; kill it to cancel."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cnnlab.ranks.cluster", str(os.getpid()), name],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # an interrupt of the notebook does not reach it
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+if __name__ == "__main__":
+    watched, cluster_name = int(sys.argv[1]), sys.argv[2]
+    try:
+        psutil.Process(watched).wait()
+    except psutil.NoSuchProcess:
+        pass
+    end(cluster_name)
+
+
+# --- mPI ranks inside a notebook: ipyparallel engines that mpiexec starts and a watchdog ends -----
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
@@ -125,7 +187,7 @@ class Cluster:
 
     def _alive(self) -> bool:
         """Whether every rank's process is there."""
-        commands = [command_line(process)[1:3] for process in watchdog.members(self._name)]
+        commands = [command_line(process)[1:3] for process in members(self._name)]
         return commands.count(["-m", "ipyparallel.engine"]) >= self.n_ranks
 
     def _error(self, rank: int, call) -> RankError:
@@ -145,14 +207,14 @@ class Cluster:
 
     def _close(self, why: str) -> None:
         self._closed = why
-        watchdog.end(self._name)
+        end(self._name)
 
 
 def command_line(process) -> list[str]:
     """The command line of a process; empty if it has just ended."""
     try:
         return process.cmdline()
-    except watchdog.psutil.Error:
+    except psutil.Error:
         return []
 
 
@@ -169,7 +231,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
     shared_memory_files.remove_abandoned()
     mpiexec, name = find_mpiexec(), uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
-    watcher = watchdog.watch(name)
+    watcher = watch(name)
     starter = ipyparallel.Cluster(
         engines="mpi",
         n=n_ranks,
@@ -182,7 +244,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
     )
     client, shared = None, set()
     try:
-        with quiet(), waiting.told(f"starting {n_ranks} ranks", after=5):
+        with quiet(), failures.told(f"starting {n_ranks} ranks", after=5):
             try:
                 client = starter.start_and_connect_sync(n=n_ranks)
             except Exception as error:
@@ -190,12 +252,12 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
                     f"{n_ranks} ranks did not start with {mpiexec} in {timeout:g} s: {error}"
                 ) from error
         engines = ordered(client, n_ranks, mpiexec)
-        shared = shared_memory_files.mapped_by(process.pid for process in watchdog.members(name))
+        shared = shared_memory_files.mapped_by(process.pid for process in members(name))
         yield Cluster(client, engines, name)
     finally:
         if client is not None:
             client.close(linger=0)
-        watchdog.end(name, shared)
+        end(name, shared)
         watcher.kill()
         watcher.wait()
         shutil.rmtree(folder, ignore_errors=True)
@@ -242,7 +304,7 @@ def listening_to_nobody(mpiexec: str) -> str:
 
 def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     """The ipyparallel configuration that starts the controller and the engines."""
-    environment = {watchdog.MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     threads = "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
     ranks = environment | SETTINGS | ONE_MACHINE | dict.fromkeys(threads, str(n_threads))
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout

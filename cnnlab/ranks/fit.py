@@ -5,7 +5,7 @@ import time
 import numpy as np
 from scipy.optimize import nnls
 
-from cnnlab.ranks import costmodel
+from cnnlab.ranks import cost_model
 from cnnlab.ranks.virtual.link import Link
 from cnnlab.ranks.virtual.topology import OneMemory, one_memory
 
@@ -22,7 +22,7 @@ def link(comm, repeats: int = 11, quantile: float = 0.5) -> Link:
     ValueError on fewer than two.
     """
     times = [ping_pong(comm, n, TRIPS * repeats, quantile) for n in SIZES]
-    model, call = costmodel.fit(SIZES, times), calling(comm, repeats, quantile)
+    model, call = cost_model.fit(SIZES, times), calling(comm, repeats, quantile)
     bandwidth = 1 / model.gap if model.gap else np.inf
     call = min(call, model.latency)  # a message's latency, as it is timed, has the call in it
     return Link(model.latency - call, float(bandwidth), call, eager_limit(comm))

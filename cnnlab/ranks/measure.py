@@ -4,10 +4,12 @@ Every rank calls these functions with the same arguments, and gets the same samp
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from cnnlab.ranks.collectives import allreduce
+from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_SAMPLE = 2e-3  # seconds: many times the length of a barrier
@@ -94,3 +96,35 @@ def allreduces(comm, names: Sequence[str], n: int, repeats: int = 11) -> dict[st
         np.testing.assert_allclose(work, expected, rtol=1e-5, err_msg=name)
         work[:] = 0  # so that sums of sums do not grow
     return alternately(comm, calls, repeats)
+
+
+# --- the MPI library's own collectives, and a race of others against them -------------------------
+
+
+def race(operation: str, calls: dict, n: int, repeats: int) -> dict[str, list[float]]:
+    """Runs on every rank: samples of the seconds of each call; None stands for MPI's own."""
+    from mpi4py import MPI
+
+    comm, array = MPI.COMM_WORLD, np.zeros(n, np.float32)
+    own = mpi(operation)
+    timed = {name: partial(call or own, comm, array) for name, call in calls.items()}
+    return alternately(comm, timed, repeats)
+
+
+def mpi(operation: str) -> Callable:
+    """The library's own operation, as a function of (comm, array)."""
+    from mpi4py import MPI
+
+    def allgather(comm, array):
+        blocks = (block(rank, comm.size, array.size) for rank in range(comm.size))
+        comm.Allgatherv(MPI.IN_PLACE, (array, [last - first for first, last in blocks]))
+
+    def reduce(comm, array):
+        comm.Reduce(*((MPI.IN_PLACE, array) if comm.rank == 0 else (array, None)))
+
+    return {
+        "allreduce": lambda comm, array: comm.Allreduce(MPI.IN_PLACE, array),
+        "broadcast": lambda comm, array: comm.Bcast(array),
+        "allgather": allgather,
+        "reduce": reduce,
+    }[operation]

@@ -1,5 +1,8 @@
 """What ranks did and sent, and when: of virtual ranks and of real ones in the same form."""
 
+import itertools
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,7 +36,7 @@ class Message(NamedTuple):
 
 @dataclass
 class Record:
-    """A run of `size` ranks, for the pictures of `cnnlab.show.ranks`.
+    """A run of `size` ranks, for the pictures of `cnnlab.plots.ranks`.
 
     `network` describes one that the machine has not: of virtual ranks, or the slowed one of real.
     """
@@ -64,3 +67,89 @@ class Record:
         """The first begin and the last end, in seconds; of no event, 0 and 0."""
         times = [time for event in self.events for time in (event.begin, event.end)]
         return min(times, default=0.0), max(times, default=0.0)
+
+
+# --- a communicator that logs its messages: with whom, how many bytes, and when -------------------
+
+
+class Traced:
+    """An MPI communicator with a `log` of each send and receive, as `Event`.
+
+    The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
+    """
+
+    def __init__(self, comm):
+        self.comm, self.log = comm, []
+
+    def __getattr__(self, name):
+        return getattr(self.comm, name)
+
+    def _note(self, kind: str, peer: int, buffer, begin: float) -> None:
+        done = time.perf_counter()
+        self.log.append(Event(self.comm.rank, kind, begin, done, peer, buffer.nbytes))
+
+    def Send(self, buffer, dest: int, tag: int = 0) -> None:
+        begin = time.perf_counter()
+        self.comm.Send(buffer, dest, tag)
+        self._note("send", dest, buffer, begin)
+
+    def Recv(self, buffer, source: int, tag: int = 0) -> None:
+        begin = time.perf_counter()
+        self.comm.Recv(buffer, source, tag)
+        self._note("receive", source, buffer, begin)
+
+    def Sendrecv(self, sent, dest: int, tag: int, received, source: int, from_tag: int) -> None:
+        begin = time.perf_counter()
+        self.comm.Sendrecv(sent, dest, tag, received, source, from_tag)
+        self._note("send", dest, sent, begin)
+        self._note("receive", source, received, begin)
+
+
+def record(logs: Sequence[Sequence[Event]], network: str = "") -> Record:
+    """What ranks did, from the log of each: between two messages they computed.
+
+    Times count from the first of all. `network` is that of `slow.network`, if it was one.
+    """
+    zero = min((event.begin for log in logs for event in log), default=0.0)
+    moved = [[e._replace(begin=e.begin - zero, end=e.end - zero) for e in log] for log in logs]
+    events = [event for log in moved for event in [*log, *gaps(log)]]
+    messages = []
+    for rank, log in enumerate(moved):
+        for peer in {event.peer for event in log if event.kind == "send"}:
+            pairs = zip(
+                between(log, "send", peer), between(moved[peer], "receive", rank), strict=True
+            )
+            messages += [Message(rank, peer, a.n_bytes, a.begin, b.end) for a, b in pairs]
+    return Record(len(logs), events, messages, network=network)
+
+
+def between(log: Sequence[Event], kind: str, peer: int) -> list[Event]:
+    """A rank's sends to a peer or receives from it, in order."""
+    return [event for event in log if (event.kind, event.peer) == (kind, peer)]
+
+
+def gaps(log: Sequence[Event]) -> list[Event]:
+    """What lies between the events of a rank: computing, as a rule."""
+    log = sorted(log, key=lambda event: event.begin)
+    done = itertools.accumulate((event.end for event in log), max)  # a wait may lie in another
+    pairs = zip(done, log[1:], strict=False)
+    return [Event(e.rank, "between", end, e.begin) for end, e in pairs if e.begin > end]
+
+
+class Wait(NamedTuple):
+    """A rank that began to receive before the message was being sent, and for how many seconds."""
+
+    rank: int
+    peer: int
+    seconds: float
+
+
+def waits(logs: Sequence[Sequence[Event]]) -> list[Wait]:
+    """Who waited for whom, the longest first, from the log of each rank's `Traced`."""
+    found = []
+    for rank, log in enumerate(logs):
+        for peer in {event.peer for event in log if event.kind == "receive"}:
+            sent, came = between(logs[peer], "send", rank), between(log, "receive", peer)
+            late = [out.begin - back.begin for out, back in zip(sent, came, strict=True)]
+            found += [Wait(rank, peer, seconds) for seconds in late if seconds > 0]
+    return sorted(found, key=lambda wait: -wait.seconds)

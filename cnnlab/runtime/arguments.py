@@ -1,9 +1,11 @@
 """Checks of arguments. Each raises ValueError in one form, `name: expected A, got B`."""
 
 import argparse
+import importlib
 import math
 import numbers
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,3 +49,49 @@ def _number(text: str, kind: type, check: Callable, *limits):
     except ValueError as problem:
         raise argparse.ArgumentTypeError(str(problem).removeprefix(": ")) from None
     return value
+
+
+# --- text in columns ------------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Sequence[str]], align: str = "") -> str:
+    """Rows of cells as lines, each column as wide as its widest cell, with two spaces between.
+
+    `align` has one letter for each column: "<" puts its cells left, ">" right. Default: all left.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    columns = list(zip(align or "<" * len(widths), widths, strict=True))
+    return "\n".join(
+        "  ".join(f"{cell:{a}{n}}" for cell, (a, n) in zip(row, columns, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+# --- lists of what the course offers: a name, a line about it, and the place of its code ----------
+
+
+class Entry(NamedTuple):
+    """One entry of a list. Its code is imported by `load`, not before.
+
+    `where` is "module:name", such as "cnnlab.training.method:Method".
+    """
+
+    name: str
+    summary: str
+    where: str
+
+    def load(self):
+        """The class or function that the entry names."""
+        module, name = self.where.split(":")
+        return getattr(importlib.import_module(module), name)
+
+
+def listed(*entries: Entry) -> dict[str, Entry]:
+    """The entries by name."""
+    return {entry.name: entry for entry in entries}
+
+
+def find(what: str, name: str, entries: dict[str, Entry]):
+    """The class or function with that name, loaded; ValueError if `name` is not listed."""
+    one_of(what, name, entries)
+    return entries[name].load()

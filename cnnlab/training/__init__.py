@@ -1,7 +1,6 @@
 """Training: the loop, what a rank trains with, ways to train, optimisers and checkpoints."""
 
-from cnnlab.training.evaluate import accuracy, predict
-from cnnlab.training.loop import BATCH, RATE, Diverged, Training, train
+from cnnlab.training.loop import BATCH, RATE, Diverged, Training, accuracy, predict, train
 from cnnlab.training.method import Method
 from cnnlab.training.optimizers import OPTIMIZERS, Sgd
 from cnnlab.training.replica import Loop, Replica

@@ -1,4 +1,4 @@
-"""Training: epochs of mini-batch gradient descent, the same for every strategy and every method."""
+"""What trained parameters are worth: predictions and accuracy."""
 
 import math
 from collections.abc import Callable
@@ -9,15 +9,37 @@ import numpy as np
 from tqdm import tqdm
 
 from cnnlab.kernels import Strategy, find
+from cnnlab.kernels.composition import forward
 from cnnlab.network import Network, Parameters
-from cnnlab.runtime import registry, thread_pool
+from cnnlab.runtime import arguments, thread_pool
 from cnnlab.runtime.arguments import at_least, positive
 from cnnlab.runtime.files import check_writable
 from cnnlab.training import checkpoint
-from cnnlab.training.evaluate import predict
 from cnnlab.training.method import Method
 from cnnlab.training.optimizers import OPTIMIZERS, Sgd
 from cnnlab.training.replica import Replica
+
+
+def predict(
+    kernels: str | Strategy, params: Parameters, images: np.ndarray, batch: int = 256
+) -> np.ndarray:
+    """Most likely class, int64 (N,), of each image (N,C,H,W); N > 0, else ValueError."""
+    strategy, last = find(kernels), params.network.places[-1].name
+    classes = [
+        forward(strategy, params, images[first : first + batch].astype(strategy.dtype))[last]
+        for first in range(0, max(1, len(images)), batch)
+    ]
+    return np.concatenate(classes).argmax(1)
+
+
+def accuracy(
+    kernels: str | Strategy, params: Parameters, images: np.ndarray, labels: np.ndarray
+) -> float:
+    """Share of the images (N,C,H,W) that are classified as labelled, between 0 and 1."""
+    return float((predict(kernels, params, images) == labels).mean())
+
+
+# --- training -------------------------------------------------------------------------------------
 
 # Chosen on MNIST, where lesson 04 shows the choice: small batches take more steps an epoch, and up
 # to this rate the loss still falls smoothly.
@@ -80,7 +102,7 @@ def train(
     `check_course`; the last checkpoint stays.
     """
     strategy, network, method = find(kernels), network or Network(), method or Method()
-    make = registry.find("optimizer", optimizer, OPTIMIZERS)
+    make = arguments.find("optimizer", optimizer, OPTIMIZERS)
     rate = make.usual if rate is None else rate
     check_plan(data, strategy, epochs, batch, rate, seed, n_threads)
     if save is not None:

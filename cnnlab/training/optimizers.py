@@ -3,8 +3,7 @@
 import numpy as np
 
 from cnnlab.network import Parameters
-from cnnlab.runtime.arguments import positive
-from cnnlab.runtime.registry import Entry, listed
+from cnnlab.runtime.arguments import Entry, listed, positive
 
 HERE = "cnnlab.training.optimizers:"
 OPTIMIZERS = listed(

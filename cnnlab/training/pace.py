@@ -10,10 +10,9 @@ import numpy as np
 
 from cnnlab.kernels import Strategy, find
 from cnnlab.network import Network
-from cnnlab.runtime import registry
+from cnnlab.runtime import arguments
 from cnnlab.runtime.arguments import at_least
-from cnnlab.training.evaluate import accuracy
-from cnnlab.training.loop import BATCH
+from cnnlab.training.loop import BATCH, accuracy
 from cnnlab.training.method import Method
 from cnnlab.training.optimizers import OPTIMIZERS, Sgd
 from cnnlab.training.replica import Replica
@@ -83,7 +82,7 @@ def follow(
     strategy, network = find(kernels), network or Network()
     at_least("epochs", epochs, 1)
     at_least("every", every, 1)
-    make = registry.find("optimizer", optimizer, OPTIMIZERS)
+    make = arguments.find("optimizer", optimizer, OPTIMIZERS)
     params, n = network.parameters(seed, strategy.dtype), len(data.train_images)
     images, labels = data.train_images, data.train_labels
     replica = Replica(strategy, params, images, labels, 1, make(1.0))

@@ -5,7 +5,7 @@ from numba import prange
 from numpy import zeros
 
 from cnnlab.check.access_log import READ, WRITE, accesses, race, trips
-from cnnlab.kernels.variants import stationarity
+from cnnlab.kernels.variants import shared as stationarity
 
 
 @numba.njit

@@ -8,7 +8,7 @@ import pytest
 
 from cnnlab import lessons
 from cnnlab.check import collective
-from cnnlab.check.exercises.kinds import Exercise
+from cnnlab.check.kinds import Exercise
 from cnnlab.course.parts import number
 from tests.check import shared_ranks
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.check.chance import tried, unbiased
+from cnnlab.lessons.lesson_56 import tried, unbiased
 
 VALUES = np.array([0.3, -0.3, 1.0, 0.0, 2.5])
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cnnlab.check.counting import Counted, Tally
+from cnnlab.lessons.lesson_50 import Counted, Tally
 
 
 def test_products_and_multiples_are_counted_apart():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.check.directions import FORMULAS, direction, path
+from cnnlab.lessons.lesson_53 import FORMULAS, direction, path
 from cnnlab.training import OPTIMIZERS
 from cnnlab.training.optimizers import Adam, Momentum, Nesterov, RMSProp
 

@@ -4,7 +4,7 @@ import pytest
 
 from cnnlab import check
 from cnnlab.check import machine_code
-from cnnlab.kernels.compiled.vector_registers import block, load, store
+from cnnlab.kernels.registers import block, load, store
 
 
 def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cnnlab import check
-from cnnlab.bench.measure import Ratio
+from cnnlab.measure.timing import Ratio
 
 WHY = {"why": "two cores share one memory"}
 

@@ -27,7 +27,7 @@ def notebooks(tmp_path):
 def test_run_goes_on_after_a_failing_lesson_and_leaves_pages(notebooks, tmp_path, capsys):
     folder, add = notebooks
     good = (
-        "from cnnlab.course import record\nfrom cnnlab.bench.measure import Timing\n"
+        "from cnnlab.course import record\nfrom cnnlab.measure.timing import Timing\n"
         "record('Toy', {'a': Timing('a', (2.0,)), 'b': Timing('b', (1.0,))}, base='a')\n"
         "import pathlib; print(pathlib.Path.cwd().name)"
     )
@@ -58,8 +58,8 @@ def test_run_goes_on_after_a_failing_lesson_and_leaves_pages(notebooks, tmp_path
 
 
 PLOT = """
-from cnnlab.bench.claims import claim
-from cnnlab.show import plots
+from cnnlab.measure.claims import claim
+from cnnlab.plots import plots
 claim("Pigs fly.", 1 > 2)
 plots.filters([[[1.0, -1.0], [0.5, 0.0]]], title='Two "filters" & more');
 """
@@ -161,7 +161,10 @@ def test_render_stores_images_as_small_as_they_can_be(notebooks):
     [
         ("print('/opt/data/file')", "cell 3 (print('/opt/data/file')) shows a path"),
         ("1 / 0", "ZeroDivisionError"),
-        ("from cnnlab.bench.claims import claim\nclaim('Pigs fly.', 1 > 2)", "contrary: Pigs fly."),
+        (
+            "from cnnlab.measure.claims import claim\nclaim('Pigs fly.', 1 > 2)",
+            "contrary: Pigs fly.",
+        ),
         ("import matplotlib.pyplot as plt\nplt.plot([1]);", "an image without alternative text"),
     ],
 )

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.bench.measure import Timing, compare
 from cnnlab.course import results
+from cnnlab.measure.timing import Timing, compare
 
 TIMES = {"loops": Timing("loops", (4.0, 4.0, 4.0)), "vector": Timing("vector", (0.5, 0.4, 0.5))}
 

@@ -12,8 +12,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from cnnlab.bench.records import MEASUREMENTS
 from cnnlab.course import pages, parts, teaching
+from cnnlab.measure.bench import MEASUREMENTS
 from tests.source import NOTEBOOKS
 
 TEXT = (NOTEBOOKS / "teaching.md").read_text(encoding="utf-8")

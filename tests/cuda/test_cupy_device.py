@@ -5,9 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from cnnlab import bench, check, cuda
-from cnnlab.cuda.layerwise import Layerwise
-from cnnlab.cuda.step import Step
+from cnnlab import check, cuda, measure
+from cnnlab.cuda.step import Layerwise, Step
 from cnnlab.data import load
 from cnnlab.kernels import CONTRACT, KERNELS, device
 from cnnlab.kernels.variants.cuda_c import LADDER
@@ -97,7 +96,7 @@ def stand_in(monkeypatch):
 
 def test_every_rung_trains_there_and_an_epoch_is_one_launch(stand_in):
     assert cuda.gpu() == (True, "GPU: Tesla T4")
-    found = bench.contestants(["device"], load("digits", 20, 10), 8, 1, None)
+    found = measure.contestants(["device"], load("digits", 20, 10), 8, 1, None)
     for one in found.values():
         one.check()
         assert one.n_steps == 2 and one.hardware == "GPU: Tesla T4"

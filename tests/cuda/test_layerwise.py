@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.cuda.layerwise import Layerwise
+from cnnlab.cuda.step import Layerwise
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from tests.cuda.examples import NET, N, digits, trained

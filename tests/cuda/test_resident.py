@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.cuda.layerwise import Layerwise
-from cnnlab.cuda.step import Step
+from cnnlab.cuda.step import Layerwise, Step
 from tests.cuda.examples import NET, N, digits, trained
 
 BOTH = pytest.mark.parametrize("kind", [Layerwise, Step])

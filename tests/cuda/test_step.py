@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.bench.gpu_roofline import lines_of
 from cnnlab.cuda import step as module
 from cnnlab.cuda.step import Step, misfit, shared_bytes, sizes
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.measure.gpu import lines_of
 from cnnlab.network import LENET5, Network, report_network
 from tests.cuda.examples import NET, N, digits, trained
 

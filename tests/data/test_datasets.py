@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
-from cnnlab.data import DataError, datasets, download, load, mnist_files
-from cnnlab.runtime import cache
+from cnnlab.data import DataError, datasets, load
+from cnnlab.data import mnist as download
+from cnnlab.data import mnist as mnist_files
+from cnnlab.runtime import files as cache
 
 
 @pytest.fixture(autouse=True)

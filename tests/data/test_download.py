@@ -1,6 +1,6 @@
 import pytest
 
-from cnnlab.data import DataError, download
+from cnnlab.data import DataError, mnist
 
 CONTENT = bytes(range(256)) * 400  # 102,400 bytes: more than SLOWEST
 
@@ -12,7 +12,7 @@ def server(mirror):
 
 
 def test_the_content_arrives_whole(server):
-    assert download.fetch(f"{server.url('good')}a.gz", "a.gz") == CONTENT
+    assert mnist.fetch(f"{server.url('good')}a.gz", "a.gz") == CONTENT
     assert server.asked == [("good", "a.gz")]
 
 
@@ -27,15 +27,15 @@ def test_the_content_arrives_whole(server):
     ],
 )
 def test_a_transfer_that_fails_or_is_too_slow_says_why(server, monkeypatch, kind, why):
-    monkeypatch.setattr(download, "PATIENCE", 0.5 if why.endswith("0.5 s") else 30.0)
+    monkeypatch.setattr(mnist, "PATIENCE", 0.5 if why.endswith("0.5 s") else 30.0)
     with pytest.raises(DataError, match=f"^a.gz from here: {why}$"):
-        download.fetch(f"{server.url(kind)}a.gz", "a.gz from here")
+        mnist.fetch(f"{server.url(kind)}a.gz", "a.gz from here")
 
 
 def test_an_answer_without_end_is_cut_off(server, monkeypatch):
-    monkeypatch.setattr(download, "MOST", 90_000)
+    monkeypatch.setattr(mnist, "MOST", 90_000)
     with pytest.raises(DataError, match=r"^a\.gz from here: more than 90,000 bytes$"):
-        download.fetch(f"{server.url('good')}a.gz", "a.gz from here")
+        mnist.fetch(f"{server.url('good')}a.gz", "a.gz from here")
 
 
 def test_a_server_that_is_not_there_is_a_failed_connection(server):
@@ -43,4 +43,4 @@ def test_a_server_that_is_not_there_is_a_failed_connection(server):
     server.shutdown()
     server.server_close()
     with pytest.raises(DataError, match=r"a\.gz: the connection failed"):
-        download.fetch(f"{url}a.gz", "a.gz")
+        mnist.fetch(f"{url}a.gz", "a.gz")

@@ -5,9 +5,8 @@ import struct
 import numpy as np
 import pytest
 
-from cnnlab.data import DataError, download, mnist_files
-from cnnlab.data.mnist_files import FILES, read_dataset
-from cnnlab.runtime import cache as caches
+from cnnlab.data import DataError, mnist
+from cnnlab.data.mnist import FILES, read_dataset
 from cnnlab.runtime import files
 
 
@@ -30,8 +29,8 @@ RAW = {"mnist": fake_dataset(1), "fashion": fake_dataset(2)}
 
 def publish(monkeypatch, name, mirrors=(), raw=None, system_folder=None):
     sums = tuple(hashlib.sha256(b).hexdigest() for b in (raw or RAW[name]).values())
-    fake = mnist_files.Published(tuple(mirrors), sums, tuple("0123456789"), system_folder)
-    monkeypatch.setitem(mnist_files.PUBLISHED, name, fake)
+    fake = mnist.Published(tuple(mirrors), sums, tuple("0123456789"), system_folder)
+    monkeypatch.setitem(mnist.PUBLISHED, name, fake)
 
 
 def fill(folder, contents):
@@ -73,9 +72,9 @@ def cache(tmp_path, monkeypatch):
     """No network, no folder of the user's, an empty cache."""
     monkeypatch.delenv("CNNLAB_DATA", raising=False)
     monkeypatch.delenv("CNNLAB_OFFLINE", raising=False)
-    monkeypatch.setattr(download, "PATIENCE", 30.0)  # a loaded machine is no slow mirror
-    monkeypatch.setattr(caches, "folder", lambda name: tmp_path / "cache" / name)
-    monkeypatch.setattr(mnist_files, "FAILED", {})
+    monkeypatch.setattr(mnist, "PATIENCE", 30.0)  # a loaded machine is no slow mirror
+    monkeypatch.setattr(files, "folder", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr(mnist, "FAILED", {})
     publish(monkeypatch, "mnist")
     publish(monkeypatch, "fashion")
     return tmp_path / "cache"
@@ -110,7 +109,7 @@ BAD = {
 
 def hurry(monkeypatch, kind):
     if BAD[kind] == "fewer than":
-        monkeypatch.setattr(download, "PATIENCE", 1.0)
+        monkeypatch.setattr(mnist, "PATIENCE", 1.0)
 
 
 @pytest.mark.parametrize("kind", BAD)
@@ -251,10 +250,10 @@ def test_a_header_that_lies_is_found_even_under_the_right_sum(tmp_path, monkeypa
 def test_a_folder_of_a_user_who_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("CNNLAB_DATA", "~nosuchuser")
     with pytest.raises(DataError, match="CNNLAB_DATA: expected a folder, got '~nosuchuser'"):
-        mnist_files.read_dataset("mnist")
+        mnist.read_dataset("mnist")
 
 
 def test_a_file_that_unpacks_without_end_is_cut_off(monkeypatch):
-    monkeypatch.setattr(mnist_files.download, "MOST", 1000)
+    monkeypatch.setattr(mnist.download, "MOST", 1000)
     with pytest.raises(DataError, match="bomb: expected"):
-        mnist_files.decode(gzip.compress(bytes(10**8)), "mnist", mnist_files.FILES[0], "bomb")
+        mnist.decode(gzip.compress(bytes(10**8)), "mnist", mnist.FILES[0], "bomb")

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.data import report_listings
+from cnnlab.data import report
 
-LISTINGS = report_listings()
+LISTINGS = report()
 RNG = np.random.default_rng(0)
 
 

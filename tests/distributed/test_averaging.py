@@ -5,9 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from cnnlab.distributed.elastic import Elastic
-from cnnlab.distributed.gossip import Gossip
-from cnnlab.distributed.local import Local
+from cnnlab.distributed.averaging import Elastic, Gossip, Local
 from cnnlab.kernels import KERNELS
 from cnnlab.ranks.virtual import World, examine
 from cnnlab.training import checkpoint, train

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.distributed.charged import CALL, RATE, Charged, work
+from cnnlab.distributed.trial import CALL, RATE, Charged, work
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks.virtual import World

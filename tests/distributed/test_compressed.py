@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.distributed.compressed import CompressedSum, to_each
+from cnnlab.distributed.compression import CompressedSum, to_each
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.ranks.virtual import World

@@ -9,8 +9,7 @@ from mpi4py import MPI
 from cnnlab.data import load
 from cnnlab.distributed import data_parallel
 from cnnlab.distributed.data_parallel import DataParallel, Overlapping
-from cnnlab.kernels import KERNELS
-from cnnlab.kernels.compiled import allreduce_mpi
+from cnnlab.kernels import KERNELS, allreduce
 from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
 from cnnlab.training import Replica, Sgd, method
@@ -89,7 +88,7 @@ def of_two(window=True):
 
 def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
     assert of_two(window=False).loop(replica("vector"))
-    monkeypatch.setattr(allreduce_mpi, "library", object)
+    monkeypatch.setattr(allreduce, "library", object)
     assert of_two(window=False).loop(replica("vector")) is None
     assert of_two().loop(replica("vector"))  # needs no message
 

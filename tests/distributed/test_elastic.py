@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from cnnlab.distributed.elastic import Elastic
+from cnnlab.distributed.averaging import Elastic
 from cnnlab.ranks.virtual import World
 from tests.distributed.apart import models_by_formula, on_ranks, replica
 

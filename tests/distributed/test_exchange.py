@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.distributed.exchange import Exchange
+from cnnlab.distributed.model import Exchange
 from cnnlab.ranks.schedules import block
 from cnnlab.ranks.virtual import World
 

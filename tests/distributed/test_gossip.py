@@ -5,8 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from cnnlab.distributed.gossip import Gossip
-from cnnlab.distributed.graphs import GRAPHS
+from cnnlab.distributed.averaging import GRAPHS, Gossip
 from cnnlab.ranks.virtual import World
 from tests.distributed.apart import models_by_formula, on_ranks
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.distributed.graphs import (
+from cnnlab.distributed.averaging import (
     GRAPHS,
     contraction,
     disagreement,

@@ -4,7 +4,7 @@ from math import prod
 
 import pytest
 
-from cnnlab.distributed.hybrid import Hybrid
+from cnnlab.distributed.pipeline import Hybrid
 from cnnlab.network import NETWORKS
 from cnnlab.ranks.virtual import World
 from tests.distributed.uncut import check_virtual, steps

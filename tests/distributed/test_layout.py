@@ -2,7 +2,7 @@
 
 import pytest
 
-from cnnlab.distributed.layout import FEATURES, ROWS, cuts, input_axis, needed, shares
+from cnnlab.distributed.model import FEATURES, ROWS, cuts, input_axis, needed, shares
 from cnnlab.network import LENET5, Network
 
 

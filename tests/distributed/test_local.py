@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pytest
 
+from cnnlab.distributed.averaging import Local
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.distributed.local import Local
 from cnnlab.network import NETWORKS
 from cnnlab.ranks.schedules import block
 from cnnlab.ranks.virtual import World

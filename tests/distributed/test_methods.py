@@ -4,21 +4,19 @@ import functools
 
 import pytest
 
-from cnnlab.distributed.hybrid import Hybrid
-from cnnlab.distributed.layout import CUTS
-from cnnlab.distributed.model_parallel import ModelParallel
-from cnnlab.distributed.pipeline import Pipeline
+from cnnlab.distributed.model import CUTS, ModelParallel
+from cnnlab.distributed.pipeline import Hybrid, Pipeline
 from cnnlab.distributed.sharded import Sharded
-from cnnlab.ranks.pipeline_schedules import SCHEDULES
+from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.ranks.virtual import examine
 from tests.distributed.uncut import steps
 from tests.ranks.programs import run
 
 PROGRAM = """
-from cnnlab.distributed.hybrid import Hybrid
-from cnnlab.distributed.model_parallel import ModelParallel
+from cnnlab.distributed.pipeline import Hybrid
+from cnnlab.distributed.model import ModelParallel
 from cnnlab.distributed.pipeline import Pipeline
-from cnnlab.ranks.pipeline_schedules import SCHEDULES
+from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.distributed.sharded import Sharded
 from cnnlab.network import NETWORKS
 from cnnlab.ranks import job

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cnnlab.distributed.model_parallel import ModelParallel
+from cnnlab.distributed.model import ModelParallel
 from cnnlab.network import NETWORKS
 from cnnlab.ranks.virtual import World
 from tests.distributed.uncut import check_virtual, steps

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.distributed.parcels import HEAD, Parcels
+from cnnlab.distributed.compression import HEAD, Parcels
 from cnnlab.ranks.virtual import World
 
 

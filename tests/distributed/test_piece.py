@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.distributed.piece import Piece
+from cnnlab.distributed.model import Piece
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed, forward
 from cnnlab.network import AveragePool, Conv, Dense, MaxPool, Network, Pool, ReLU, Sigmoid

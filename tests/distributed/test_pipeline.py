@@ -4,7 +4,7 @@ import pytest
 
 from cnnlab.distributed.pipeline import Pipeline
 from cnnlab.network import NETWORKS
-from cnnlab.ranks.pipeline_schedules import SCHEDULES
+from cnnlab.ranks.pipeline import SCHEDULES
 from tests.distributed.uncut import check_virtual
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.distributed.compressed import CompressedSum
+from cnnlab.distributed.compression import CompressedSum, StreamSum, summing
 from cnnlab.distributed.compressors import compressor
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.distributed.stream_sum import StreamSum, summing
 from cnnlab.distributed.trial import Counting
 from cnnlab.ranks.virtual import World
 from cnnlab.training import train

@@ -269,7 +269,7 @@ def test_the_widest_vectors_are_used_even_if_something_else_was_compiled_before(
     """Once, measuring the machine first left `vector` with half the width."""
     program = """
 import llvmlite.binding
-from cnnlab.bench import machine
+from cnnlab.measure import machine
 machine._triad.compile("(float32[::1], float32[::1], float32[::1], float32)")
 from cnnlab.kernels import vector
 vector.sigmoid.compile("(float32[::1], float32[::1])")

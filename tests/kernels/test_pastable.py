@@ -17,8 +17,7 @@ from numba.core.registry import CPUDispatcher
 
 from cnnlab import check, kernels
 from cnnlab.check import inputs
-from cnnlab.kernels import CONTRACT, KERNELS
-from cnnlab.kernels.compiled import vector_registers
+from cnnlab.kernels import CONTRACT, KERNELS, registers
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.kernels.vector import lanes, side_by_side, steps
 from cnnlab.network import report_network
@@ -64,7 +63,7 @@ IN_NO_LESSON = [
 def with_vectors():
     """What `lanes` needs besides: `vector_registers`, and what its kernels have in common."""
     names = {}
-    sources = [vector_registers, *(vars(lanes)[name].py_func for name in ON_BLOCKS)]
+    sources = [registers, *(vars(lanes)[name].py_func for name in ON_BLOCKS)]
     exec("\n".join([IMPORTS, *map(inspect.getsource, sources)]), names)
     return names
 

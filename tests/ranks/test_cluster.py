@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from cnnlab.ranks import cluster as module
-from cnnlab.ranks import watchdog
+from cnnlab.ranks import cluster as watchdog
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
 
 pytestmark = pytest.mark.mpi

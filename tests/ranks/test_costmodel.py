@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnnlab.ranks.costmodel import PREDICTED, Model, fit, lower_bound, simulate
+from cnnlab.ranks.cost_model import PREDICTED, Model, fit, lower_bound, simulate
 from cnnlab.ranks.schedules import SCHEDULES
 
 MODEL = Model(latency=2e-6, gap=1e-10, add=3e-10)

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from cnnlab.ranks import guard
+from cnnlab.ranks import job
 from tests.distributed.test_enduring import ranks_of
 from tests.ranks.programs import PATIENCE, start
 
@@ -37,7 +37,7 @@ def test_a_job_ends_with_its_server(no_memory_left):
 def test_there_is_no_guard_without_an_mpiexec_that_it_can_tell(monkeypatch):
     monkeypatch.delenv("PMI_FD", raising=False)
     with pytest.raises(ValueError, match=r"^--lost: expected MPICH's mpiexec with go-on, got"):
-        guard.begin()
+        job.begin()
 
 
 ALONE = """

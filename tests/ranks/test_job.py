@@ -20,7 +20,7 @@ from cnnlab.data import load
 from cnnlab.distributed import METHODS
 from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
-from cnnlab.runtime import waiting
+from cnnlab.runtime import failures
 from cnnlab.training import checkpoint
 from tests.ranks.programs import PATIENCE, run, start
 from tests.ranks.segments import files
@@ -145,7 +145,7 @@ def test_an_interrupt_at_any_moment_is_one_line_and_status_130(seconds):
         err = process.communicate(timeout=30)[1]
     finally:
         process.kill()
-    said = [line for line in err.splitlines() if line not in ("", waiting.COMPILING)]
+    said = [line for line in err.splitlines() if line not in ("", failures.COMPILING)]
     assert process.returncode == 130 and said == ["cnnlab: stopped"]
 
 

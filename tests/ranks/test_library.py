@@ -9,13 +9,13 @@ def library_is_right():
     from mpi4py import MPI
 
     from cnnlab.check import collective
-    from cnnlab.ranks import library
+    from cnnlab.ranks import measure
 
     wrong = []
     for operation in collective.EXPECTED:
         values = np.random.default_rng(0).random((MPI.COMM_WORLD.size, 7)).astype(np.float32)
         array = values[MPI.COMM_WORLD.rank].copy()
-        library.mpi(operation)(MPI.COMM_WORLD, array)
+        measure.mpi(operation)(MPI.COMM_WORLD, array)
         wrong.append(collective.compare(operation, array, values, MPI.COMM_WORLD.rank))
     return wrong
 

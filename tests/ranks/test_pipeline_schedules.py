@@ -2,8 +2,7 @@
 
 import pytest
 
-from cnnlab.ranks.pipeline_schedules import SCHEDULES, Task, plan
-from cnnlab.ranks.pipeline_times import timed
+from cnnlab.ranks.pipeline import SCHEDULES, Task, plan, timed
 
 
 def short(tasks):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cnnlab.ranks.pipeline_schedules import SCHEDULES, Task, plan
-from cnnlab.ranks.pipeline_times import bubble, held, held_over_time, timed, wrong
+from cnnlab.ranks.pipeline import SCHEDULES, Task, bubble, held, held_over_time, plan, timed, wrong
 
 TWICE = {"F": 1, "B": 2, "W": 0}
 

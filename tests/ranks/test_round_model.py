@@ -1,7 +1,7 @@
 import pytest
 
 from cnnlab.ranks.cluster import cluster
-from cnnlab.ranks.round_model import KINDS, RoundModel, pair_steps
+from cnnlab.ranks.cost_model import KINDS, RoundModel, pair_steps
 from cnnlab.ranks.schedules import IDLE, SCHEDULES, Step
 
 SIZES = [1, 100, 10_000]
@@ -55,9 +55,9 @@ def test_one_way_is_a_message_and_its_answer():
 def on_ranks():
     from mpi4py import MPI
 
-    from cnnlab.ranks import round_model
+    from cnnlab.ranks import cost_model
 
-    return round_model.rounds(MPI.COMM_WORLD, [1, 10], 3), round_model.leading(MPI.COMM_WORLD)
+    return cost_model.rounds(MPI.COMM_WORLD, [1, 10], 3), cost_model.leading(MPI.COMM_WORLD)
 
 
 @pytest.mark.mpi

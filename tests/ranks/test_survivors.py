@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from cnnlab.ranks.survivors import Lost, Survivors
+from cnnlab.ranks.job import Lost, Survivors
 from cnnlab.ranks.virtual import World
 from tests.ranks.programs import run
 

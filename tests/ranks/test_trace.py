@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.ranks.record import Event, Message
-from cnnlab.ranks.trace import Traced, record, waits
+from cnnlab.ranks.record import Event, Message, Traced, record, waits
 
 
 class Peer:

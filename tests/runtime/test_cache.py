@@ -12,7 +12,7 @@ from numba.core.registry import CPUDispatcher
 
 from cnnlab.kernels import KERNELS
 from cnnlab.ranks import schedules
-from cnnlab.runtime import cache
+from cnnlab.runtime import files as cache
 from tests.source import FILES
 
 PROGRAM = """

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from cnnlab.runtime.environment import environment
+from cnnlab.runtime.failures import environment
 
 
 def test_variables_are_set_for_a_while_whatever_happens(monkeypatch):

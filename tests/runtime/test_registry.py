@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from cnnlab.runtime.registry import Entry, find, listed
+from cnnlab.runtime.arguments import Entry, find, listed
 
 KNOWN = listed(
     Entry("path", "where files lie", "pathlib:Path"), Entry("none", "not there", "nowhere:Thing")
@@ -26,7 +26,7 @@ def test_code_is_imported_only_by_load():
     with pytest.raises(ModuleNotFoundError, match="nowhere"):
         KNOWN["none"].load()
     program = (
-        "import sys; from cnnlab.runtime.registry import Entry;"
+        "import sys; from cnnlab.runtime.arguments import Entry;"
         "entry = Entry('a', '', 'wave:open'); before = 'wave' in sys.modules; entry.load();"
         "print(before, 'wave' in sys.modules)"
     )

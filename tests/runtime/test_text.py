@@ -1,6 +1,6 @@
 import pytest
 
-from cnnlab.runtime.text import table
+from cnnlab.runtime.arguments import table
 
 ROWS = [("strategy", "seconds"), ("loops", "12.5"), ("device, fused", "0.3")]
 

@@ -4,13 +4,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from cnnlab.check.directions import FORMULAS
 from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import KERNELS
+from cnnlab.lessons.lesson_53 import FORMULAS
 from cnnlab.network import Network, Parameters
 from cnnlab.ranks.virtual import World
-from cnnlab.runtime.registry import Entry
+from cnnlab.runtime.arguments import Entry
 from cnnlab.training import OPTIMIZERS, Diverged, Replica, Sgd, checkpoint, train
 from cnnlab.training.optimizers import Adam, Momentum, RMSProp
 

@@ -3,8 +3,8 @@ import pytest
 
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
-from cnnlab.kernels.compiled.workers import ALONE
 from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.kernels.workers import ALONE
 from cnnlab.network import LENET5, Network, report_network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd

@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from cnnlab.check import sealed
-from cnnlab.check.exercises.kinds import Exercise
+from cnnlab.check.kinds import Exercise
 from cnnlab.course import answers
 
 DRAWS = 30  # of the numbers that a formula is tried on

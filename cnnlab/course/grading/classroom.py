@@ -15,8 +15,7 @@ from tqdm import tqdm
 from cnnlab.course.grading.find import ARCHIVES, SUFFIXES, lesson_file
 from cnnlab.course.grading.grade import Plan, digest, grade
 from cnnlab.course.grading.sandbox import SETTINGS
-from cnnlab.runtime.environment import environment
-from cnnlab.runtime.failures import one_line
+from cnnlab.runtime.failures import environment, one_line
 from cnnlab.runtime.files import replacing
 
 TRIES = 2  # of a student at whom a process of the grader has ended

@@ -17,8 +17,8 @@ from cnnlab.course.grading.notebook import first_line
 from cnnlab.course.grading.sandbox import Limits, packages, walls
 from cnnlab.course.parts import number, parts
 from cnnlab.cuda.emulator.compiler import compiler
+from cnnlab.runtime.arguments import table
 from cnnlab.runtime.files import replacing
-from cnnlab.runtime.text import table
 
 
 def grade(chosen) -> int:

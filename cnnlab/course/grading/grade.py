@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from cnnlab.check import exercises
-from cnnlab.check.exercises.kinds import Exercise
+from cnnlab.check.kinds import Exercise
 from cnnlab.course.grading import find, similar
 from cnnlab.course.grading.find import Wanted
 from cnnlab.course.grading.judge import Group, Judge, cleaned
 from cnnlab.course.grading.notebook import Notebook
 from cnnlab.course.grading.sandbox import Limits
 from cnnlab.course.grading.secrecy import secret
-from cnnlab.runtime.registry import Entry
+from cnnlab.runtime.arguments import Entry
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numba
 import numpy as np
 
 from cnnlab.check import collective, device, machine_code, operation, threads
-from cnnlab.check.exercises.kinds import Exercise
 from cnnlab.check.inputs import CASES, CROWDS, STRIDE_ONE, Case, guarded
+from cnnlab.check.kinds import Exercise
 from cnnlab.check.verdict import Verdict
 from cnnlab.course.grading import devices, programs, speed, vet
 from cnnlab.course.grading.find import Answer

@@ -23,7 +23,7 @@ from pathlib import Path
 from cnnlab.course.grading.values import Broken
 from cnnlab.course.grading.wire import Peer
 from cnnlab.kernels import KERNELS
-from cnnlab.ranks import watchdog
+from cnnlab.ranks import cluster
 
 PACKAGE = Path(__file__).resolve().parents[2]
 INSIDE = "cnnlab.course.grading.inside"
@@ -164,7 +164,7 @@ class Sandbox:
         walled = not walls()
         known = environment(walled, package, "/cnnlab-work" if walled else str(self.work))
         self.mark = "" if walled else uuid.uuid4().hex
-        known |= {watchdog.MARK: self.mark} if self.mark else {}
+        known |= {cluster.MARK: self.mark} if self.mark else {}
         if walled:
             command = behind_walls(command, package, self.work)
         with its, open(self.work / "output", "wb") as said:
@@ -226,6 +226,6 @@ class Sandbox:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         if self.mark:  # behind walls, all end with the first
-            watchdog.end(self.mark)
+            cluster.end(self.mark)
         self.peer.connection.close()
         self.folder.cleanup()

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cnnlab.runtime import cache
+from cnnlab.runtime import files
 from cnnlab.runtime.files import replacing
 
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
@@ -54,7 +54,7 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     """
     command = [*compiler(), *ALWAYS, *(() if "-Wall" in options else ("-w",)), *options]
     digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]
-    library, own = (folder / f"{digest}.so" for folder in (cache.folder("cuda"), own_folder()))
+    library, own = (folder / f"{digest}.so" for folder in (files.folder("cuda"), own_folder()))
     if library.exists() or own.exists():
         return library if library.exists() else own
     made, found = compiled(text, command)
@@ -62,7 +62,7 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
         library.parent.mkdir(parents=True, exist_ok=True)
         store(library, made, found)
     except OSError as error:  # a full disk
-        cache.not_kept(error.strerror)
+        files.not_kept(error.strerror)
         store(library := own, made, found)
     return library
 

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable
 
 from cnnlab.distributed.compressors.base import Compressor
-from cnnlab.runtime import cache, registry
-from cnnlab.runtime.registry import Entry, listed
+from cnnlab.runtime import arguments, files
+from cnnlab.runtime.arguments import Entry, listed
 
 ROOM = "cnnlab.distributed.compressors"
 COMPRESSORS = listed(
@@ -37,8 +37,8 @@ def compressor(text: str) -> Callable[..., Compressor]:
     if name not in COMPRESSORS and not argument:
         name = text.rstrip("0123456789")
         argument = text.removeprefix(name)
-    kind = registry.find("compress", name if name in COMPRESSORS else text, COMPRESSORS)
-    cache.keep_compiled()
+    kind = arguments.find("compress", name if name in COMPRESSORS else text, COMPRESSORS)
+    files.keep_compiled()
     if not argument:
         return kind
     made = functools.partial(kind, argument=argument)

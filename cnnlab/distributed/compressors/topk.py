@@ -3,7 +3,8 @@
 import numba
 import numpy as np
 
-from cnnlab.distributed.compressors.base import Compressor
+from cnnlab.distributed.compressors.base import BUCKET, Compressor
+from cnnlab.distributed.compressors.bits import Qsgd
 
 UNSIGNED = 0x7FFFFFFF  # a mask that takes the sign off
 FEW = 256  # numbers that are sorted faster than counted
@@ -118,3 +119,164 @@ class TopK(Compressor):
     def parts(self, message: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The places and the numbers of a message."""
         return message[: 4 * self.k].view(np.int32), message[4 * self.k :].view(np.float32)
+
+
+# --- fewer numbers in fewer bits: the largest of each bucket, as levels of the bucket's scale -----
+
+
+@numba.njit
+def select_in_buckets(values, bucket, k, places, chosen):
+    """The k largest of each bucket of `values` (n), and their places within it, in order.
+
+    places int32 and chosen float32 (all of them): a last bucket with fewer than k gives all it has.
+    """
+    first = 0
+    for start in range(0, values.size, bucket):
+        part = values[start : start + bucket]
+        last = first + min(k, part.size)
+        select(part, places[first:last], chosen[first:last])
+        first = last
+
+
+class Levels(Qsgd):
+    """QSGD whose buckets are the k numbers chosen from one bucket of the gradient."""
+
+    def __init__(self, n: int, seed: int, bucket: int):
+        self.bucket = bucket
+        super().__init__(n, seed, 4)
+
+
+class TopLevels(Compressor):
+    """The k largest of every 512 numbers, in 4 bits; what is lost stays in the residual.
+
+    Quantised TopK SGD (Renggli and others 2019). A number takes 2.5 bytes: its place in the bucket,
+    uint16, and a sign and a level of 3 bits. The sum of many such messages has places enough to be
+    sent whole, in 4 bits a number, too.
+    """
+
+    feedback = True
+
+    def __init__(self, n: int, seed: int = 0, argument: object = 16):
+        if not str(argument).isdecimal() or not 0 < int(argument) <= BUCKET:
+            raise ValueError(f"compress: expected 1 to {BUCKET} of a bucket, got {argument}")
+        super().__init__(n, seed)
+        self.k = int(argument)
+        sizes = np.diff(np.append(np.arange(0, n, BUCKET), n)) if n else np.zeros(0, int)
+        kept = np.minimum(sizes, self.k)
+        self.starts = np.repeat(BUCKET * np.arange(len(sizes)), kept)  # of each place's bucket
+        self.places = np.empty(self.starts.size, np.int32)
+        self.chosen = np.empty(self.starts.size, np.float32)
+        self.levels = Levels(self.starts.size, seed, self.k)
+
+    @property
+    def n_bytes(self) -> int:
+        """The length of every message: places of 2 bytes, then scales and levels."""
+        return 2 * self.places.size + self.levels.n_bytes
+
+    def pack(self, values: np.ndarray) -> np.ndarray:
+        """The message for these values alone."""
+        select_in_buckets(values, BUCKET, self.k, self.places, self.chosen)
+        self.levels.n_messages = self.n_messages - 1  # which a checkpoint keeps
+        levels = self.levels.encode(self.chosen)
+        return np.concatenate([levels, self.places.astype(np.uint16).view(np.uint8)])
+
+    def decode(self, message: np.ndarray, values: np.ndarray) -> None:
+        """Write what a message stands for to `values` (n): zero where nothing was sent."""
+        split = self.levels.n_bytes
+        self.levels.decode(message[:split], self.chosen)
+        values[:] = 0
+        values[self.starts + message[split:].view(np.uint16)] = self.chosen
+
+    def of_sum(self) -> Compressor:
+        """What the owner of a sum sends it with."""
+        return Qsgd(self.n, self.seed, 4)
+
+
+# --- fewer numbers --------------------------------------------------------------------------------
+
+Stream = tuple[np.ndarray, np.ndarray]
+
+
+class Streams(TopK):
+    """The largest numbers and their places; sums of them are exact, and not compressed again.
+
+    TopK SGD (Renggli and others 2019).
+    """
+
+    streams = True
+
+    def choose(self, gradient: np.ndarray, n_images: int, n_ranks: int) -> Stream:
+        """Places, int32 (k), ascending, and float32 (k) to send; the rest stays in `residual`.
+
+        gradient float32 (n), summed over this rank's share of `n_images`, which `n_ranks` share.
+        """
+        self.n_messages += 1
+        self.residual += gradient
+        places, values = largest(self.residual, self.k)
+        self.residual[places] = 0
+        return places, values
+
+
+def largest(values: np.ndarray, k: int) -> Stream:
+    """The places, int32 (k), ascending, and the values of the k largest by absolute value."""
+    places, chosen = np.empty(k, np.int32), np.empty(k, np.float32)
+    select(values, places, chosen)
+    return places, chosen
+
+
+# --- deep Gradient Compression: top-k that keeps its momentum (Lin and others 2018) ---------------
+
+
+class DeepGradientCompression(Streams):
+    """Top-k with error feedback of velocities instead of gradients; train it with plain sgd.
+
+    Lin and others 2018, section 3: each rank clips its gradient, adds it to a velocity of its own,
+    and this to what is owed, the `residual`. What is sent is zeroed in both: a velocity that went
+    on would push again where its push has arrived (momentum factor masking). `argument` is a
+    density, or a density and the messages of a stage of its warm-up, as "0.01,50": of the first 50
+    a quarter of the numbers are sent, of the next 50 a sixteenth, and so on down to the density.
+    A gradient is clipped where its norm, for the mean over all images, is above clip / √n_ranks;
+    None: never.
+    """
+
+    def __init__(self, n, seed=0, argument=0.01, momentum=0.9, clip: float | None = 2.0):
+        density, comma, stage = str(argument).partition(",")
+        if comma and not stage.isdecimal():
+            raise ValueError(f"compress: expected messages of a stage after the comma, got {stage}")
+        super().__init__(n, seed, density)
+        self.stage, self.momentum, self.clip = int(stage or 0), momentum, clip
+        self.velocity = np.zeros(n, np.float32)
+        self.state["velocity"] = self.velocity
+
+    def choose(self, gradient: np.ndarray, n_images: int, n_ranks: int) -> Stream:
+        """Places, int32 (k), ascending, and the velocities added up there, float32 (k).
+
+        gradient float32 (n), summed over this rank's share of `n_images`, which `n_ranks` share.
+        """
+        k = self.places_to_send()
+        self.n_messages += 1
+        self.velocity *= self.momentum
+        self.velocity += self.clipped(gradient, n_images, n_ranks)
+        self.residual += self.velocity
+        places, values = largest(self.residual, k)
+        self.residual[places] = 0
+        self.velocity[places] = 0
+        return places, values
+
+    def places_to_send(self) -> int:
+        """How many numbers the next message has: fewer from stage to stage of the warm-up."""
+        if not self.stage:
+            return self.k
+        warm = round(self.n * 0.25 ** (1 + self.n_messages // self.stage))
+        return min(self.n, max(self.k, warm))
+
+    def clipped(self, gradient: np.ndarray, n_images: int, n_ranks: int) -> np.ndarray:
+        """The gradient, no longer than one rank's part of the longest that is let through.
+
+        The sum of as many independent ones is longer by the root of their number, so each is
+        shorter by as much.
+        """
+        if self.clip is None:
+            return gradient
+        most, norm = self.clip * n_images / n_ranks**0.5, float(np.linalg.norm(gradient))
+        return gradient if norm <= most else gradient * np.float32(most / norm)

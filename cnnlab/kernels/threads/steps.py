@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled import allreduce_memory
-from cnnlab.kernels.compiled.allreduce_memory import OFF, ROLL, Team, add_up, all_running
-from cnnlab.kernels.compiled.allreduce_mpi import Messages
-from cnnlab.kernels.compiled.vector_registers import LANES
-from cnnlab.kernels.compiled.workers import ALONE, Workers, allreduce, share
+from cnnlab.kernels import allreduce as allreduce_memory
+from cnnlab.kernels.allreduce import OFF, ROLL, Messages, Team, add_up, all_running
+from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.vector import lanes
 from cnnlab.kernels.vector.side_by_side import many_images, of_worker, scratch_memory
 from cnnlab.kernels.vector.steps import Buffer, Weights, sgd_loop, subtract
+from cnnlab.kernels.workers import ALONE, Workers, allreduce, share
 from cnnlab.runtime.arguments import at_least
 
 APART = 2  # threads use every second scratch memory, for the reason of the gap in `row`

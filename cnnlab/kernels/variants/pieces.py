@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.vector_registers import LANES
+from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.vector import lanes
 from cnnlab.kernels.vector.side_by_side import (
     backward,

@@ -4,33 +4,33 @@ Convolution and pooling are in `conv` and `pool`, the rest of the contract in `d
 `activation`. Training goes further, see `steps`.
 """
 
-from cnnlab.kernels.vector.activation import (
+from cnnlab.kernels.vector.activation import (  # fmt: skip
     cross_entropy,
     relu,
     relu_backward,
     sigmoid,
     sigmoid_backward,
-)  # fmt: skip
-from cnnlab.kernels.vector.conv import (
+)
+from cnnlab.kernels.vector.conv import (  # fmt: skip
     conv_backward_bias,
     conv_backward_input,
     conv_backward_weights,
     conv_forward,
-)  # fmt: skip
-from cnnlab.kernels.vector.dense import (
+)
+from cnnlab.kernels.vector.dense import (  # fmt: skip
     dense_backward_bias,
     dense_backward_input,
     dense_backward_weights,
     dense_forward,
-)  # fmt: skip
-from cnnlab.kernels.vector.pool import (
+)
+from cnnlab.kernels.vector.pool import (  # fmt: skip
     max_pool_backward,
     max_pool_forward,
     pool_backward_bias,
     pool_backward_input,
     pool_backward_weights,
     pool_forward,
-)  # fmt: skip
+)
 from cnnlab.kernels.vector.steps import loss_and_gradients, sgd_steps
 from cnnlab.network import REPORT_FORM
 

@@ -11,7 +11,7 @@ import math
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.vector_registers import (
+from cnnlab.kernels.registers import (
     MAPS,
     PIXELS,
     TAPS,

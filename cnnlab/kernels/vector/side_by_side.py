@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.vector_registers import LANES, MAPS
+from cnnlab.kernels.registers import LANES, MAPS
 from cnnlab.kernels.vector import lanes
 from cnnlab.kernels.vector.activation import cross_entropy
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.workers import ALONE, FEW, allreduce, share
 from cnnlab.kernels.vector.activation import cross_entropy, sigmoid, sigmoid_backward
 from cnnlab.kernels.vector.conv import conv_backward_bias, conv_backward_weights, conv_forward
 from cnnlab.kernels.vector.dense import (
@@ -22,6 +21,7 @@ from cnnlab.kernels.vector.pool import (
     pool_forward,
 )
 from cnnlab.kernels.vector.side_by_side import many_images, scratch_memory
+from cnnlab.kernels.workers import ALONE, FEW, allreduce, share
 from cnnlab.runtime.arguments import at_least
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cnnlab.kernels import find
 from cnnlab.network import Network
-from cnnlab.training.evaluate import accuracy
+from cnnlab.training.loop import accuracy
 from cnnlab.training.method import Method
 from cnnlab.training.optimizers import Momentum
 from cnnlab.training.replica import Replica
@@ -32,7 +32,7 @@ class Result(NamedTuple):
 @dataclass(frozen=True)
 class Trainer:
     """Train as a trial says, with momentum, on a `cnnlab.data.Dataset` whose test images were held
-    out of the training ones (`cnnlab.bench.rate_search.held_out`): they give the score.
+    out of the training ones (`cnnlab.lessons.lesson_53.held_out`): they give the score.
 
     A configuration has a `rate`, `friction` = 1 − µ, a `batch`, and perhaps the network's `genes`,
     see `layers`. `images` and `labels` are those of the test proper: what share of them is right is

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.vector_registers import LANES, block, load, store
+from cnnlab.kernels.registers import LANES, block, load, store
 from cnnlab.lessons.lesson_06 import (
     loads_for_each,
     pixels_that_fit,

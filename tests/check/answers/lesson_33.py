@@ -1,13 +1,7 @@
 """Answers to the exercises of lesson 33, right and wrong."""
 
 from cnnlab import cuda, data
-from cnnlab.lessons.lesson_33 import (
-    floor,
-    fused,
-    image_by_image,
-    smaller_windows,
-    together,
-)
+from cnnlab.lessons.lesson_33 import floor, fused, image_by_image, smaller_windows, together
 
 TIMES = data.report()["cuda"]["layer_speedups"]
 

@@ -1,14 +1,7 @@
 """Answers to the exercises of lesson 40, right and wrong."""
 
 from cnnlab import data
-from cnnlab.lessons.lesson_40 import (
-    cycles,
-    efficiency,
-    epoch,
-    four_ranks,
-    limit,
-    too_many,
-)
+from cnnlab.lessons.lesson_40 import cycles, efficiency, epoch, four_ranks, limit, too_many
 
 REPORT = data.report()
 LAYERS = REPORT["sequential"]["layer_seconds"]

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import scipy.fft
 
-from cnnlab.kernels.variants.im2col import unfold
+from cnnlab.kernels.variants.convolutions import unfold
 from cnnlab.lessons.lesson_50 import (
     four_products,
     inflation,

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_57 import (
-    correction,
-    feedback,
-    merged,
-    ranks_to_half,
-    switch,
-)
+from cnnlab.lessons.lesson_57 import correction, feedback, merged, ranks_to_half, switch
 
 
 def largest(values, k, by=abs):

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.check import threads
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds, threads
 from cnnlab.kernels import loops
 
 

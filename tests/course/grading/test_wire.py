@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from cnnlab.check.counting import Counted, Tally
 from cnnlab.check.inputs import guarded
 from cnnlab.course.grading.values import Broken, of_kind
 from cnnlab.course.grading.wire import HEAD, Peer, Raised
+from cnnlab.lessons.lesson_50 import Counted, Tally
 
 
 @pytest.fixture

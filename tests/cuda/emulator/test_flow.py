@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.cuda.emulator.flow import Passed, levels, passed_on
-from cnnlab.cuda.layerwise import Layerwise
+from cnnlab.cuda.step import Layerwise
+from cnnlab.lessons.lesson_33 import Passed, levels, passed_on
 from tests.cuda.examples import NET, digits
 
 SOURCE = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cnnlab.distributed.compressors import compressor
-from cnnlab.distributed.compressors.dgc import DeepGradientCompression
+from cnnlab.distributed.compressors.topk import DeepGradientCompression
 
 N, K, STEPS = 40, 4, 30
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from cnnlab.distributed.compressors import compressor
-from cnnlab.distributed.compressors.streams import largest
+from cnnlab.distributed.compressors.topk import largest
 
 
 def test_the_largest_and_their_places_in_order():

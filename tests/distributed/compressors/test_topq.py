@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab.distributed.compressors import compressor
-from cnnlab.distributed.compressors.topq import select_in_buckets
+from cnnlab.distributed.compressors.topk import select_in_buckets
 
 
 def drawn(n):

@@ -4,16 +4,16 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab.kernels.compiled import allreduce_memory
-from cnnlab.kernels.compiled.allreduce_memory import OFF, ROLL, Team, all_running
+from cnnlab.kernels import allreduce
+from cnnlab.kernels.allreduce import OFF, ROLL, Team, all_running
 from cnnlab.runtime import thread_pool
 
 SIZES = [n for n in (1, 2, 3, 8) if n <= thread_pool.size()]
 
 
 def team(size, n=5):
-    parts = np.zeros((size, allreduce_memory.row(n)), np.float32)
-    return Team(size, parts, np.zeros(n, np.float32), allreduce_memory.counts())
+    parts = np.zeros((size, allreduce.row(n)), np.float32)
+    return Team(size, parts, np.zeros(n, np.float32), allreduce.counts())
 
 
 @numba.njit(parallel=True)
@@ -21,15 +21,15 @@ def rounds(parts, totals, counts, together, n, late, seen):
     """Each thread adds up n rounds of numbers, some threads after a while; `seen` (T,n,M)."""
     for t in numba.prange(len(parts)):
         me = np.int64(t)
-        crew = allreduce_memory.Team(len(parts), parts, totals[me], counts)
-        together[me] = allreduce_memory.all_running(crew)
+        crew = allreduce.Team(len(parts), parts, totals[me], counts)
+        together[me] = allreduce.all_running(crew)
         if together[me]:
             for k in range(n):
                 for _ in range(late * ((me + k) % 3)):
-                    allreduce_memory.read(counts.ctypes.data)
+                    allreduce.read(counts.ctypes.data)
                 for i in range(totals.shape[1]):
                     parts[me, i] = (me + 1) * 1000 + k + i
-                total = allreduce_memory.sum_in_memory(parts[me], crew)
+                total = allreduce.sum_in_memory(parts[me], crew)
                 for i in range(total.size):
                     seen[me, k, i] = total[i]
                     total[i] = -1
@@ -39,12 +39,12 @@ def rounds(parts, totals, counts, together, n, late, seen):
 @pytest.mark.parametrize("late", [0, 500])
 def test_all_members_get_every_sum(size, late):
     n, m = 300, 70
-    parts = np.zeros((size, allreduce_memory.row(m)), np.float32)
+    parts = np.zeros((size, allreduce.row(m)), np.float32)
     totals = np.zeros((size, m), np.float32)
     together, seen = np.zeros(size, bool), np.zeros((size, n, m), np.float32)
     with thread_pool.threads(size):
         for _ in range(3):
-            rounds(parts, totals, allreduce_memory.counts(), together, n, late, seen)
+            rounds(parts, totals, allreduce.counts(), together, n, late, seen)
             if numba.threading_layer() != "tbb" or size <= thread_pool.usable_cores():
                 assert together.all()
             expected = (np.arange(size)[:, None, None] + 1) * 1000.0
@@ -56,15 +56,15 @@ def test_all_members_get_every_sum(size, late):
 def test_sums_are_taken_in_the_order_of_the_members():
     parts = np.float32([[1e8, 1], [1, 2], [-1e8, 3]])
     total = np.empty(2, np.float32)
-    allreduce_memory.add_up(parts, total)
+    allreduce.add_up(parts, total)
     assert total.tolist() == [0, 6]  # 1e8 + 1 is 1e8 in float32
-    allreduce_memory.add_up(parts[[0, 2, 1]], total)
+    allreduce.add_up(parts[[0, 2, 1]], total)
     assert total.tolist() == [1, 6]
 
 
 def test_without_a_team_there_is_nothing_to_add_up():
     grads = np.arange(4, dtype=np.float32)
-    assert (allreduce_memory.sum_in_memory(grads, None) == np.arange(4)).all()
+    assert (allreduce.sum_in_memory(grads, None) == np.arange(4)).all()
 
 
 def test_members_that_come_one_after_the_other_are_told_so():
@@ -79,10 +79,10 @@ def test_atomic_operations():
     @numba.njit
     def all_three(numbers):
         address = numbers[1:].ctypes.data
-        previous = allreduce_memory.add(address, 5)
-        refused = allreduce_memory.swap(address, 0, 9)
-        taken = allreduce_memory.swap(address, 7, 20)
-        return previous, refused, taken, allreduce_memory.read(address)
+        previous = allreduce.add(address, 5)
+        refused = allreduce.swap(address, 0, 9)
+        taken = allreduce.swap(address, 7, 20)
+        return previous, refused, taken, allreduce.read(address)
 
     numbers = np.array([1, 2, 3])
     assert all_three(numbers) == (2, 7, 7, 20) and numbers.tolist() == [1, 20, 3]
@@ -92,7 +92,7 @@ def test_atomic_operations():
 def count_together(counts, n):
     for _ in numba.prange(8):
         for _k in range(n):
-            allreduce_memory.add(counts.ctypes.data, 1)
+            allreduce.add(counts.ctypes.data, 1)
 
 
 @pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
@@ -104,8 +104,8 @@ def test_no_count_is_lost():
 
 def test_rows_and_counters_lie_on_cache_lines_of_their_own():
     for n in (1, 16, 17, 2428):
-        row = allreduce_memory.row(n)
+        row = allreduce.row(n)
         assert row % 16 == 0 and row - n >= 512
-    counts = allreduce_memory.counts()
-    lines = {allreduce_memory.ROLL // 8, allreduce_memory.BARRIER // 8}
+    counts = allreduce.counts()
+    lines = {allreduce.ROLL // 8, allreduce.BARRIER // 8}
     assert not counts.any() and len(lines) == 2 and counts.size >= 8 * (max(lines) + 2)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from cnnlab.kernels.compiled import allreduce_mpi
-from cnnlab.kernels.compiled.allreduce_mpi import sum_by_mpi
+from cnnlab.kernels import allreduce
+from cnnlab.kernels.allreduce import sum_by_mpi
 
 
 def test_the_sum_over_one_rank_is_what_it_had():
     grads = np.arange(5, dtype=np.float32)
-    total = sum_by_mpi(grads, allreduce_mpi.messages(MPI.COMM_SELF))
+    total = sum_by_mpi(grads, allreduce.messages(MPI.COMM_SELF))
     assert np.shares_memory(total, grads) and (total == np.arange(5)).all()
 
 
@@ -26,7 +26,7 @@ def test_what_mpi_is_told():
     """A function that takes the place of MPI_Allreduce notes its arguments."""
     seen, kind = [], ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_ssize_t] * 6)
     function = kind(lambda *arguments: seen.append(arguments) or 0)
-    found = allreduce_mpi.messages(MPI.COMM_SELF)
+    found = allreduce.messages(MPI.COMM_SELF)
     address = ctypes.cast(function, ctypes.c_void_p).value
     grads = np.zeros(7, np.float32)
     sum_by_mpi(grads, found._replace(function=address))
@@ -35,9 +35,7 @@ def test_what_mpi_is_told():
 
 
 def test_a_message_that_fails_is_an_error():
-    nobody = allreduce_mpi.messages(MPI.COMM_SELF)._replace(
-        communicator=MPI._handleof(MPI.COMM_NULL)
-    )
+    nobody = allreduce.messages(MPI.COMM_SELF)._replace(communicator=MPI._handleof(MPI.COMM_NULL))
     with pytest.raises(RuntimeError, match="MPI_Allreduce: the gradients could not be added up"):
         sum_by_mpi(np.zeros(5, np.float32), nobody)
 
@@ -45,9 +43,7 @@ def test_a_message_that_fails_is_an_error():
 def test_a_function_is_called_by_its_address():
     @numba.njit
     def both(address, number, text):
-        return allreduce_mpi.call(address, (number,)), allreduce_mpi.call(
-            address, (text.ctypes.data,)
-        )
+        return allreduce.call(address, (number,)), allreduce.call(address, (text.ctypes.data,))
 
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_ssize_t)
     seen = []

@@ -1,7 +1,7 @@
 import numba
 import numpy as np
 
-from cnnlab.kernels.compiled.atomic_sums import add_float32
+from cnnlab.kernels.variants.shared import add_float32
 from cnnlab.runtime import thread_pool
 
 

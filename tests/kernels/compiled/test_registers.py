@@ -7,8 +7,8 @@ import llvmlite.binding
 import numpy as np
 import pytest
 
-from cnnlab.kernels.compiled import registers
-from cnnlab.kernels.compiled.registers import BUDGETS
+from cnnlab.kernels import registers
+from cnnlab.kernels.registers import BUDGETS
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 OLD = llvmlite.binding.llvm_version_info[0] < 16

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab.kernels.compiled.vector_registers import (
+from cnnlab.kernels.registers import (
     LANES,
     Block,
     block,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from cnnlab.kernels.compiled.vector_registers import LANES
-from cnnlab.kernels.compiled.workers import ALONE, FEW, Workers, allreduce, share
+from cnnlab.kernels.registers import LANES
+from cnnlab.kernels.workers import ALONE, FEW, Workers, allreduce, share
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

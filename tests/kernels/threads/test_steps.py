@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.kernels.compiled.allreduce_memory import OFF, ROLL
-from cnnlab.kernels.compiled.vector_registers import LANES
+from cnnlab.kernels.allreduce import OFF, ROLL
+from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.threads import steps
 from cnnlab.network import Network, report_network
 from cnnlab.runtime import thread_pool

@@ -1,7 +1,7 @@
 import numpy as np
 
 from cnnlab import check
-from cnnlab.kernels.variants.atomic import bias_atomic
+from cnnlab.kernels.variants.shared import bias_atomic
 from cnnlab.runtime import thread_pool
 
 

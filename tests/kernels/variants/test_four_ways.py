@@ -8,8 +8,8 @@ import pytest
 
 from cnnlab import check
 from cnnlab.check import inputs
-from cnnlab.kernels.variants import fourier, im2col, winograd
-from cnnlab.kernels.variants.four_ways import WAYS
+from cnnlab.kernels.variants import convolutions
+from cnnlab.kernels.variants.convolutions import WAYS
 
 OPERATIONS = ["conv_forward", "conv_backward_weights", "conv_backward_input"]
 ROUNDING = {"FFT": 1, "Winograd": 100}  # times that of a sum, see `check.try_case`
@@ -28,7 +28,7 @@ def test_a_way_agrees_with_the_reference(name, operation):
 @pytest.mark.parametrize("sizes", [(16, 16, 16, 28, 30, 3), (32, 2, 32, 26, 28, 5)])
 def test_a_way_needs_the_workspace_that_it_says(name, operation, sizes, monkeypatch):
     if name != "FFT":  # what compiled code allocates is not traced
-        for module in (im2col, winograd):
+        for module in (convolutions, convolutions):
             for each, kernel in list(vars(module).items()):
                 if isinstance(kernel, numba.core.dispatcher.Dispatcher):
                     monkeypatch.setattr(module, each, traced(kernel))
@@ -54,7 +54,7 @@ def traced(kernel):
 
 
 @pytest.mark.parametrize(
-    "module, way", [(im2col, "im2col"), (fourier, "fft"), (winograd, "winograd")]
+    "module, way", [(convolutions, "im2col"), (convolutions, "fft"), (convolutions, "winograd")]
 )
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_way_runs_from_its_file_alone(module, way, operation):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cnnlab.kernels.variants.im2col import fold, unfold, workspace
+from cnnlab.kernels.variants.convolutions import fold, unfold, workspace
 
 
 def test_a_column_is_a_window_and_folding_is_its_transpose():

@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab.bench import measure
 from cnnlab.check.machine_code import vector_instructions
 from cnnlab.kernels.variants import one_core
+from cnnlab.measure import timing
 
 
 def block(c, f, h, w, seed=0):
@@ -19,7 +19,7 @@ def block(c, f, h, w, seed=0):
 @pytest.mark.parametrize("shape", [(1, 6, 28, 28), (2, 3, 9, 14), (3, 1, 13, 5)])
 def test_every_rung_is_the_same_function(rung, shape):
     one = block(*shape)
-    measure.same(one.result(rung), one.expected(), name=rung, rtol=1e-5)
+    timing.same(one.result(rung), one.expected(), name=rung, rtol=1e-5)
 
 
 def test_rungs_come_in_order_and_stand_alone():

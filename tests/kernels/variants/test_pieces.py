@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from cnnlab.bench.contestants import exact_gradients
-from cnnlab.kernels.compiled.vector_registers import LANES
+from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.variants.pieces import gradients_in_pieces
 from cnnlab.kernels.vector.side_by_side import scratch_memory
 from cnnlab.kernels.vector.steps import Weights
+from cnnlab.measure.bench import exact_gradients
 from cnnlab.network import Network
 
 

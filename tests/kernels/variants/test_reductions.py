@@ -1,15 +1,15 @@
 import pytest
 
 from cnnlab import check
-from cnnlab.kernels.variants import reductions
+from cnnlab.kernels.variants import shared
 
 
 @pytest.mark.parametrize(
     "kernel, options",
     [
-        (reductions.bias_by_filter, {}),
-        (reductions.bias_private, {"n_blocks": 4}),
-        (reductions.bias_tree, {}),
+        (shared.bias_by_filter, {}),
+        (shared.bias_private, {"n_blocks": 4}),
+        (shared.bias_tree, {}),
     ],
 )
 def test_a_reduction_has_the_references_sums(kernel, options):

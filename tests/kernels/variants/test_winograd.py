@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cnnlab.kernels.variants.winograd import POINTS, cook_toom, cut, join, matrices
+from cnnlab.kernels.variants.convolutions import POINTS, cook_toom, cut, join, matrices
 
 TILES = [(m, r) for r in (1, 2, 3, 4, 5) for m in range(1, 9)]
 

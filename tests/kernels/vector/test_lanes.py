@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.kernels.compiled.vector_registers import LANES
+from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.vector.lanes import from_lanes, sigmoid_lanes, to_lanes
 
 

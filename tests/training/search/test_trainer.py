@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.bench.search_race import trainer
+from cnnlab.measure.search_race import trainer
 from cnnlab.training.search import Trial
 
 CONFIG = {"rate": 0.1, "friction": 0.1, "batch": 16}

@@ -1,1 +1,0 @@
-"""The exercises of the lessons: a module each, whose functions are the model answers."""

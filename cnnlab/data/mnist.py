@@ -1,0 +1,298 @@
+"""The IDX format, in which MNIST is published: a header, then the values in C order."""
+
+import gzip
+import hashlib
+import io
+import math
+import os
+import threading
+import warnings
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+from tqdm import TqdmWarning, tqdm
+
+from cnnlab.runtime import files
+from cnnlab.runtime.files import replacing
+
+
+class DataError(RuntimeError):
+    """A file of a dataset is damaged or cannot be found. The message says which, and why."""
+
+
+def parse(raw: bytes, rank: int, where: str) -> np.ndarray:
+    """The uint8 array of `rank` dimensions in an IDX file.
+
+    The header is two zero bytes, 8 (for uint8), the rank, and each dimension as a big-endian
+    uint32. Raises DataError, naming the file as `where`, for any other header, or if the values are
+    not as many as it promises.
+    """
+    start = 4 + 4 * rank
+    expected = bytes([0, 0, 8, rank])
+    if raw[:4] != expected or len(raw) < start:
+        raise DataError(
+            f"{where}: expected an IDX header of {start} bytes that begins {expected.hex(' ')}, "
+            f"got {min(len(raw), start)} bytes that begin {raw[:4].hex(' ')}"
+        )
+    shape = np.frombuffer(raw, ">u4", count=rank, offset=4).tolist()
+    if len(raw) - start != math.prod(shape):
+        promised = f"{' x '.join(map(str, shape))} = {math.prod(shape)}"
+        raise DataError(f"{where}: expected {promised} values, got {len(raw) - start}")
+    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
+
+
+# --- one file over HTTP, from a mirror that may be slow, silent or wrong --------------------------
+
+PATIENCE = 3.0  # seconds; a mirror that sends fewer than SLOWEST bytes in that time is given up
+SLOWEST = 32_768
+MOST = 50_000_000  # bytes: a little more than the largest file has when it is not compressed
+PLAIN_WORDS = {
+    "ConnectionError": "the connection failed",
+    "ChunkedEncodingError": "the answer was cut short",
+}
+
+
+class Bounded(io.BytesIO):
+    """Memory for an answer of at most MOST bytes; more raises DataError."""
+
+    def write(self, data) -> int:
+        if self.tell() + len(data) > MOST:
+            raise DataError(f"more than {MOST:,} bytes")
+        return super().write(data)
+
+
+def fetch(url: str, where: str) -> bytes:
+    """The content of `url`.
+
+    Raises DataError, naming it as `where`, if the transfer fails, or is too slow or too long.
+
+    The transfer has a thread of its own, because a socket's time-out stops neither a slow name
+    server nor a server that sends a byte now and then.
+    """
+    with warnings.catch_warnings():  # pooch asks for notebook widgets, which are not needed
+        warnings.simplefilter("ignore", TqdmWarning)
+        import pooch
+    problems: list[Exception] = []
+    with (
+        Bounded() as answer,  # closed on leaving: an abandoned thread ends at its next write
+        tqdm(desc=where, total=1, unit="B", unit_scale=True, leave=False, delay=0.5) as bar,
+    ):
+        # This time-out only ends a thread that has been given up already.
+        get = pooch.HTTPDownloader(progressbar=bar, chunk_size=8192, timeout=2 * PATIENCE)
+
+        def transfer() -> None:
+            try:
+                get(url, answer, None)
+            except Exception as error:  # any error is the caller's, see below
+                problems.append(error)
+
+        thread = threading.Thread(target=transfer, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            received = answer.tell()
+            thread.join(PATIENCE)
+            if thread.is_alive() and answer.tell() - received < SLOWEST:
+                raise DataError(f"{where}: fewer than {SLOWEST} bytes in {PATIENCE:g} s")
+        if problems:
+            kind, response = type(problems[0]).__name__, getattr(problems[0], "response", None)
+            why = str(problems[0]) if kind == "DataError" else PLAIN_WORDS.get(kind, kind)
+            status = "" if response is None else f" {response.status_code}"
+            raise DataError(f"{where}: {why}{status}") from problems[0]
+        return answer.getvalue()
+
+
+# --- the four files of MNIST and of Fashion-MNIST: found or downloaded, checked, read -------------
+
+FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+DIGIT_NAMES = tuple("0123456789")
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where a dataset is published, and how to recognise it.
+
+    `sums` are the SHA-256 of the decompressed FILES, because each mirror compresses differently.
+    """
+
+    mirrors: tuple[str, ...]
+    sums: tuple[str, ...]
+    class_names: tuple[str, ...]
+    system_folder: str | None = None
+
+
+PUBLISHED = {
+    # Y. LeCun, L. Bottou, Y. Bengio and P. Haffner, Gradient-based learning applied to document
+    # recognition, Proceedings of the IEEE 86(11), 1998.
+    "mnist": Published(
+        mirrors=(
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        ),
+        sums=(
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+        class_names=DIGIT_NAMES,
+    ),
+    # H. Xiao, K. Rasul and R. Vollgraf, Fashion-MNIST, arXiv:1708.07747, 2017.
+    "fashion": Published(
+        mirrors=(
+            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        ),
+        sums=(
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+        class_names=(
+            *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+            *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+        ),
+        system_folder="/usr/share/datasets/fashion-mnist",  # Debian's dataset-fashion-mnist
+    ),
+}
+FAILED: dict[str, str] = {}  # downloads that failed in this process, so that "auto" waits only once
+
+
+class NotHere(DataError):
+    """A folder does not hold the dataset; another place may."""
+
+
+class NotReachable(DataError):
+    """No place has the dataset."""
+
+
+def read_dataset(name: str, *, retry: bool = True) -> tuple[list[np.ndarray], str]:
+    """The four uint8 arrays of FILES and where they were, from the first place that has them all.
+
+    The places, in order: the folder in CNNLAB_DATA, the system's, the cache, the mirrors. With
+    `retry` False, a download that has failed once in this process is not tried again. Raises
+    NotReachable if none of them has, DataError if a file is damaged (one in the cache is deleted).
+    """
+    notes = []
+    for folder, source in own_folders(name):
+        try:
+            return [read(folder, name, file) for file in FILES], source
+        except NotHere as error:
+            notes.append(f"not in {source} ({error})")
+    source = "the cache"
+    if missing := [file for file in FILES if find(files.folder(name), file) is None]:
+        try:
+            fetch_into_cache(name, missing, retry)
+        except DataError as error:
+            notes += [f"not in {source} (no {missing[0]})", str(error)]
+            raise NotReachable(f"{name} is not available: {'; '.join(notes)}") from None
+        source = "downloaded"
+    return [read_cached(name, file) for file in FILES], source
+
+
+def own_folders(name: str) -> list[tuple[Path, str]]:
+    """Folders that may hold the dataset and are not ours to change, with what to call them."""
+    places = []
+    if user_folder := os.environ.get("CNNLAB_DATA"):
+        try:
+            folder = Path(user_folder).expanduser()
+        except RuntimeError:
+            raise DataError(f"CNNLAB_DATA: expected a folder, got {user_folder!r}") from None
+        own = folder / name if (folder / name).is_dir() else folder
+        places.append((own, "the folder in CNNLAB_DATA"))
+    if system_folder := PUBLISHED[name].system_folder:
+        places.append((Path(system_folder), "the system's datasets"))
+    return places
+
+
+def find(folder: Path, file: str) -> Path | None:
+    """The path of a file in a folder, gzipped or not; None if it is not there."""
+    return next((p for p in (folder / f"{file}.gz", folder / file) if p.is_file()), None)
+
+
+def read(folder: Path, name: str, file: str) -> np.ndarray:
+    """The array in a file of a folder. Raises NotHere if there is none, DataError if it is bad."""
+    path = find(folder, file)
+    if path is None:
+        raise NotHere(f"no {file}")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: expected a readable file, got: {error.strerror}") from None
+    return decode(raw, name, file, str(path))
+
+
+def read_cached(name: str, file: str) -> np.ndarray:
+    """The array in a file of the cache. Raises DataError if it is bad, and deletes it."""
+    try:
+        return read(files.folder(name), name, file)
+    except DataError as error:
+        path = find(files.folder(name), file)
+        if path is None:  # another process has deleted it already
+            raise
+        path.unlink(missing_ok=True)
+        raise DataError(f"{error}; deleted from the cache, the next load fetches it") from None
+
+
+def decode(raw: bytes, name: str, file: str, where: str) -> np.ndarray:
+    """The array in `raw`, gzipped or not. Raises DataError unless it is `file` of the dataset."""
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            with gzip.open(io.BytesIO(raw)) as unpacked:
+                raw = unpacked.read(MOST)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"{where}: expected a whole gzip file, got: {error}") from None
+    array = parse(raw, 3 if "idx3" in file else 1, where)
+    i, got = FILES.index(file), hashlib.sha256(raw).hexdigest()
+    for other, published in PUBLISHED.items():
+        if other != name and got == published.sums[i]:
+            raise NotHere(f"{where}: expected {name}, got the file of {other}")
+    if got != PUBLISHED[name].sums[i]:
+        raise DataError(f"{where}: expected SHA-256 {PUBLISHED[name].sums[i]}, got {got}")
+    return array
+
+
+def fetch_into_cache(name: str, missing: list[str], retry: bool) -> None:
+    """Download the missing files, check them, and keep them in the cache.
+
+    Raises DataError at the first file that no mirror has; those before it are kept.
+    """
+    if os.environ.get("CNNLAB_OFFLINE"):
+        raise DataError("not downloaded, since CNNLAB_OFFLINE is set")
+    if name in FAILED and not retry:
+        raise DataError(FAILED[name])
+    mirrors = list(PUBLISHED[name].mirrors)
+    for file in missing:
+        problems = []
+        while len(problems) < len(mirrors):
+            where = f"{file}.gz from {urlsplit(mirrors[0]).netloc}"
+            try:
+                raw = fetch(f"{mirrors[0]}{file}.gz", where)
+                decode(raw, name, file, where)
+                break
+            except DataError as error:
+                problems.append(str(error))
+                mirrors.append(mirrors.pop(0))  # the next files, too, ask the others first
+        else:
+            FAILED[name] = "; ".join(problems)
+            raise DataError(FAILED[name])
+        store(raw, files.folder(name) / f"{file}.gz")
+    FAILED.pop(name, None)
+
+
+def store(raw: bytes, path: Path) -> None:
+    """Write the whole file or nothing. Raises DataError where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(raw)
+    except OSError as error:
+        raise DataError(f"{path}: expected a cache to write to, got: {error.strerror}") from error

@@ -1,0 +1,107 @@
+"""The figures of the report *Parallelizing Convolutional Neural Networks* (2024)."""
+
+import tomllib
+from importlib import resources
+from typing import NamedTuple
+
+
+def report_tables() -> dict[int, dict]:
+    """The eight tables of the report by number, as they are printed, unrounded.
+
+    Each has `caption`, `section`, `measured_on`, `columns`, `rows` and, where the page needs one, a
+    `note` of ours.
+    """
+    return {table["number"]: table for table in _read()["table"]}
+
+
+def report() -> dict:
+    """The report's figures by what they measure, unrounded, in seconds.
+
+    Keys: `source`, `images_per_epoch`, `sequential` (`epoch_seconds`, and `layer_seconds` of an
+    epoch), `openmp` and `mpi` (`threads` or `ranks`, `speedup`, `efficiency` as printed; None where
+    the machine crashed), `cuda` (`layer_threads`, `layer_seconds`, `layer_speedups`, and
+    `network_…` alike), each with `measured_on`. What was computed from the tables, and not printed
+    in them, is left to the lessons.
+    """
+    page, tables = _read(), report_tables()
+    names = [row[0].lower() for row in tables[4]["rows"]]
+    ranks, mpi_speedup, mpi_efficiency = zip(*tables[2]["rows"], strict=True)
+    counts, *openmp = zip(*tables[3]["rows"], strict=True)
+    speedup, efficiency = ([None if isinstance(x, str) else x for x in row] for row in openmp)
+    layers = [tables[number]["rows"][0] for number in (5, 6, 7)]
+    threads, milliseconds, times, _ = zip(*layers, strict=True)
+    whole = tables[8]["rows"][0]
+    return {
+        "source": page["source"],
+        "images_per_epoch": page["images_per_epoch"],
+        "sequential": {
+            "program": "sequential C++",
+            "layer_seconds": {
+                name: round(row[1] / 1e3, 12)
+                for name, row in zip(names, tables[4]["rows"], strict=True)
+            },
+            "epoch_seconds": tables[1]["rows"][0][1],
+            "measured_on": f"{tables[1]['measured_on']}; the layers: {tables[4]['measured_on']}",
+        },
+        "openmp": {
+            "threads": list(counts),
+            "speedup": speedup,
+            "efficiency": efficiency,
+            "note": f"{counts[-1]} threads: {openmp[0][-1].lower()}",
+            "measured_on": tables[3]["measured_on"],
+        },
+        "mpi": {
+            "ranks": list(ranks),
+            "speedup": list(mpi_speedup),
+            "efficiency": list(mpi_efficiency),
+            "measured_on": tables[2]["measured_on"],
+        },
+        "cuda": {
+            "layer_threads": list(threads),
+            "layer_seconds": [round(ms / 1e3, 12) for ms in milliseconds],
+            "layer_speedups": list(times),
+            "network_threads": whole[0],
+            "network_seconds": round(whole[1] / 1e3, 12),
+            "network_speedup": whole[2],
+            "measured_on": tables[8]["measured_on"],
+        },
+    }
+
+
+def _read() -> dict:
+    """The file of the tables."""
+    file = resources.files("cnnlab.data").joinpath("report_tables.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+# --- kernels in CUDA C of the report *Parallelizing Convolutional Neural Networks* (2024) ---------
+
+
+class Listing(NamedTuple):
+    """A kernel as it is printed: `text`, the section it is in and what the report `says` of it.
+
+    `grid` and `block` are those of its launch; `launch` says which of them the report gives.
+    """
+
+    name: str
+    section: str
+    says: str
+    launch: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"Section {self.section}: “{self.says}”\n{self.text}"
+
+
+def report_listings() -> dict[str, Listing]:
+    """Seven kernels of the report by name, as they are printed, with their faults."""
+    file = resources.files("cnnlab.data").joinpath("report_listings.toml")
+    page = tomllib.loads(file.read_text(encoding="utf-8"))
+    page.pop("source")
+    sizes = ("grid", "block")
+    return {
+        name: Listing(name, **row | {key: tuple(row[key]) for key in sizes})
+        for name, row in page.items()
+    }

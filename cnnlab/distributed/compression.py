@@ -1,0 +1,207 @@
+"""Sums over ranks with fewer bytes: they send what a compressor makes of their gradients."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cnnlab.distributed.compressors import compressor
+from cnnlab.distributed.compressors.base import Compressor
+from cnnlab.ranks import sparse
+from cnnlab.ranks.collectives import TAG
+
+
+class CompressedSum:
+    """Adds up gradients over the ranks in two rounds of short messages.
+
+    The gradient has a shard for each rank. In the first round every rank sends each shard,
+    compressed, to its owner, who adds up what the messages stand for. In the second the owner sends
+    the sum, compressed, to all. So all ranks have the same bits. Where compressors keep a
+    residual, a sender has one for each shard, and an owner one for its sum (Seide and others 2014).
+    `compress` names one of COMPRESSORS, or is a function of (n, seed) that makes one.
+    """
+
+    def __init__(self, comm, compress: str | Callable):
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+        self.make = compress if callable(compress) else compressor(compress)
+        self.up, self.down = [], None
+
+    def add_up(self, flat: np.ndarray, n_images: int = 1) -> None:
+        """Replace float32 (n) by about the sum over all ranks: the same on each of them.
+
+        How many images gradients are summed over makes no difference.
+        """
+        if self.size == 1:
+            return
+        shards = np.zeros((self.size, -(-flat.size // self.size)), np.float32)
+        shards.reshape(-1)[: flat.size] = flat
+        if not self.up or self.down.n != len(shards[0]):
+            self.begin(flat.size)
+        sent = np.stack([one.encode(part) for one, part in zip(self.up, shards, strict=True)])
+        received, total, part = np.empty_like(sent), *np.zeros((2, len(shards[0])), np.float32)
+        to_each(self.comm, sent, received)
+        for message in received:
+            self.up[0].decode(message, part)
+            total += part
+        sums = np.empty((self.size, self.down.n_bytes), np.uint8)
+        to_each(self.comm, [self.down.encode(total)] * self.size, sums)
+        for message, part in zip(sums, shards, strict=True):
+            self.down.decode(message, part)
+        flat[:] = shards.reshape(-1)[: flat.size]
+
+    def begin(self, n: int) -> None:
+        """Make the compressors for n numbers: one for each shard that is sent, one for the sum."""
+        seeds = self.rank * (self.size + 1) + np.arange(self.size + 1)
+        *self.up, last = [self.make(-(-n // self.size), int(seed)) for seed in seeds]
+        if last.streams:
+            raise ValueError("compress: expected messages of one length, got streams")
+        self.down = last.of_sum()
+
+    @property
+    def compressors(self) -> list[Compressor]:
+        """Those of this rank, that of the sum last."""
+        return [*self.up, self.down]
+
+
+def to_each(comm, sent, received: np.ndarray) -> None:
+    """Row r of `sent` to rank r, and row r of `received` from there: in pairs, P − 1 rounds."""
+    received[comm.rank] = sent[comm.rank]
+    for k in range(1, comm.size):
+        to, source = (comm.rank + k) % comm.size, (comm.rank - k) % comm.size
+        comm.Sendrecv(sent[to], to, TAG, received[source], source, TAG)
+
+
+# --- sums over ranks with fewer numbers -----------------------------------------------------------
+
+
+class StreamSum:
+    """Adds up what each rank has chosen of its gradient, by a sparse allreduce.
+
+    The sum is that of the streams, exactly, so that what a rank does not send is owed by it alone.
+    `n_sent` counts the bytes that this rank has sent.
+    """
+
+    def __init__(self, comm, make: Callable):
+        self.comm, self.make, self.chosen, self.n_sent = comm, make, None, 0
+
+    def add_up(self, flat: np.ndarray, n_images: int = 1) -> None:
+        """Replace float32 (n) by the sum of what all ranks chose: the same on each of them.
+
+        `n_images` is the batch of all ranks, over which gradients are summed.
+        """
+        if self.chosen is None or self.chosen.n != flat.size:
+            self.begin(flat.size)
+        places, values = self.chosen.choose(flat, n_images, self.comm.size)
+        self.n_sent += sparse.allreduce(self.comm, places, values, flat)
+
+    def begin(self, n: int) -> None:
+        """Make the compressor for n numbers."""
+        self.chosen = self.make(n, self.comm.rank)
+
+    @property
+    def compressors(self) -> list[Compressor]:
+        """The one of this rank."""
+        return [self.chosen]
+
+
+def summing(comm, compress: str | Callable) -> CompressedSum | StreamSum:
+    """What adds up gradients: `compress` names one of COMPRESSORS, or makes one of (n, seed)."""
+    make = compress if callable(compress) else compressor(compress)
+    return (StreamSum if make(1).streams else CompressedSum)(comm, make)
+
+
+# --- what a worker sends to a server: a gradient, whole or compressed, and of which images --------
+
+HEAD = 4  # numbers before a gradient: its loss, worker, first image, and the one after the last
+
+
+class Parcels:
+    """Messages of bytes, all of one length: HEAD numbers of 8 bytes, and a gradient.
+
+    `compress` names one of COMPRESSORS, is a function of (n, seed) that makes one, or is None:
+    gradients go whole, in their own precision. Each rank has a compressor, with its residual; that
+    of the server only decodes. Raises ValueError for compressors whose messages differ in length.
+    """
+
+    def __init__(self, comm, compress: str | Callable | None = None):
+        self.comm, self.compressors = comm, []
+        self.make = compress if callable(compress) or not compress else compressor(compress)
+
+    def begin(self, n: int) -> None:
+        """Make this rank's compressor for n numbers."""
+        self.compressors = [self.make(n, self.comm.rank)]
+        if self.compressors[0].streams:
+            raise ValueError("compress: expected messages of one length, got streams")
+
+    def empty(self, like: np.ndarray) -> np.ndarray:
+        """Room for a message of a gradient such as `like`, uint8."""
+        if self.make and not self.compressors:
+            self.begin(like.size)
+        n_bytes = self.compressors[0].n_bytes if self.make else like.nbytes
+        return np.empty(8 * HEAD + n_bytes, np.uint8)
+
+    def write(self, message: np.ndarray, gradient: np.ndarray, loss: float, *head: int) -> None:
+        """Put a gradient (n), its loss and HEAD − 1 whole numbers into a message."""
+        message[:8] = np.array([loss], np.float64).view(np.uint8)
+        message[8 : 8 * HEAD] = np.array(head, np.int64).view(np.uint8)
+        whole = gradient.astype(np.float32, copy=False) if self.make else gradient
+        packed = self.compressors[0].encode(whole) if self.make else whole.view(np.uint8)
+        message[8 * HEAD :] = packed
+
+    def read(self, message: np.ndarray, gradient: np.ndarray) -> list[float]:
+        """Write what a message stands for to `gradient`; its HEAD numbers."""
+        packed = message[8 * HEAD :]
+        if self.make:
+            found = np.empty(gradient.size, np.float32)
+            self.compressors[0].decode(packed, found)
+            gradient[:] = found
+        else:
+            gradient.view(np.uint8)[:] = packed
+        return message[:8].view(np.float64).tolist() + message[8 : 8 * HEAD].view(np.int64).tolist()
+
+
+# --- what the compressors of all ranks keep from sum to sum ---------------------------------------
+
+Sum = CompressedSum | StreamSum | Parcels
+Kept = dict[str, np.ndarray]
+MESSAGES = "messages of compressors"  # that each has sent: chances come from it, and densities
+
+
+def own(of: Sum) -> dict[str, list[np.ndarray]]:
+    """What this rank's compressors keep, by its name in a checkpoint."""
+    found: dict[str, list[np.ndarray]] = {}
+    for one in of.compressors:
+        for name, array in one.state.items():
+            found.setdefault(f"{name} of ranks", []).append(array)
+    return found
+
+
+def room(of: Sum, n: int) -> Kept:
+    """Make the compressors for gradients of n numbers; zeros for what those of P ranks keep.
+
+    By name, arrays (P, K, …) for K compressors of a rank; none where compressors keep nothing.
+    """
+    of.begin(n)
+    kept = {
+        name: np.zeros((of.comm.size, *np.shape(arrays)), arrays[0].dtype)
+        for name, arrays in own(of).items()
+    }
+    if kept or any(one.by_chance for one in of.compressors):
+        kept[MESSAGES] = np.zeros(of.comm.size)
+    return kept
+
+
+def load(of: Sum, kept: Kept) -> None:
+    """Go on from there; `kept` has been made by `room`, or is empty."""
+    for one in of.compressors if kept else ():
+        one.n_messages = int(kept[MESSAGES][of.comm.rank])
+    for name, arrays in own(of).items() if kept else ():
+        for array, value in zip(arrays, kept[name][of.comm.rank], strict=True):
+            array[...] = value
+
+
+def store(of: Sum, kept: Kept) -> None:
+    """Bring what all ranks keep to each of them; all call this."""
+    for name, arrays in own(of).items() if kept else ():
+        kept[name][:] = of.comm.allgather(np.stack(arrays))
+    if kept:
+        kept[MESSAGES][:] = of.comm.allgather(of.compressors[0].n_messages)

@@ -1,1 +1,0 @@
-"""What compiled kernels call: vector registers, shared memory, MPI's functions."""

@@ -1,0 +1,587 @@
+"""Contestants: ways to train whose steps are timed against each other."""
+
+import functools
+import json
+import multiprocessing
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from cnnlab import cuda
+from cnnlab.cuda.step import Call, OnDevice
+from cnnlab.kernels import BASE, CONTRACT, KERNELS, Strategy
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.kernels.contract import STRIDES
+from cnnlab.measure import machine, timing
+from cnnlab.measure import timing as measure
+from cnnlab.measure.timing import Timing, pooled
+from cnnlab.network import Network, Parameters, Place
+from cnnlab.runtime import arguments, thread_pool
+from cnnlab.runtime.arguments import Entry, find, listed, one_of
+from cnnlab.runtime.files import replacing
+from cnnlab.training import RATE, Method, Replica, Sgd, Training
+
+
+class Contestant:
+    """A strategy that trains the report's network: `steps()` makes its next `n_steps` steps.
+
+    A step is forward, backward and update on one batch; `step_times` gives the time of one. A
+    strategy that is not parallel runs on one thread, whatever `n_threads` says.
+    """
+
+    def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
+        self.strategy, self.batch = strategy, batch
+        self.n_threads = n_threads if strategy.parallel else 1
+        params = Network().parameters(0, strategy.dtype)
+        images, labels = data.train_images, data.train_labels
+        self.method = Method()
+        self.replica = Replica(strategy, params, images, labels, batch, Sgd(RATE))
+        self.n_steps = self.method.images_in_a_row(self.replica) // batch
+        shuffled, self.position = np.random.default_rng(0).permutation(len(labels)), 0
+        self.order = np.resize(shuffled, max(len(shuffled), self.n_steps * batch))
+
+    @property
+    def hardware(self) -> str | None:
+        """The name of the processor or device; None if unknown."""
+        return machine.describe()["cpu"]
+
+    def next_batches(self) -> np.ndarray:
+        """The image numbers of the next `n_steps` batches, from the start again after the last."""
+        several = self.n_steps * self.batch
+        if self.position + several > len(self.order):
+            self.position = 0
+        self.position += several
+        return self.order[self.position - several : self.position]
+
+    def steps(self) -> None:
+        """Make the next `n_steps` training steps."""
+        self.train(self.next_batches())
+
+    def train(self, order: np.ndarray) -> None:
+        """Train on the images numbered in `order`, a batch at a time."""
+        with thread_pool.threads(self.n_threads):
+            self.method.steps(self.replica, order)
+
+    def gradients(self, x: np.ndarray, labels: np.ndarray) -> Parameters:
+        """Gradients of a batch, summed over its images, at the current parameters."""
+        with thread_pool.threads(self.n_threads):
+            loss_and_gradients(self.strategy, self.replica.params, x, labels, self.replica.grads)
+        return self.replica.grads
+
+    def check(self) -> None:
+        """Raise AssertionError unless gradients and a step agree with the reference."""
+        params, name = self.replica.params, self.strategy.name
+        x, labels = self.replica.images[: self.batch], self.replica.labels[: self.batch]
+        exact = exact_gradients(params, x, labels)
+        timing.same(self.gradients(x, labels).flat, exact.flat, name=f"gradients of {name}")
+        expected = params.flat - RATE / len(x) * exact.flat
+        self.train(np.arange(len(x)))
+        timing.same(params.flat, expected, name=f"parameters after a step of {name}")
+
+
+def exact_gradients(params: Parameters, x: np.ndarray, labels: np.ndarray) -> Parameters:
+    """Gradients of a batch, summed over its images, by the reference in float64."""
+    wide, grads = params.network.zeros(np.float64), params.network.zeros(np.float64)
+    wide.flat[:] = params.flat
+    loss_and_gradients(KERNELS["reference"], wide, x.astype(np.float64), labels, grads)
+    return grads
+
+
+# --- single operations at the sizes of the report's network, each checked before it is timed ------
+
+LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
+
+
+def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str, timing.Timing]]:
+    """Times of each operation by each strategy, alternated: operation → strategy → Timing."""
+    return {
+        operation: timing.compare(
+            {name: layer_call(name, operation, batch) for name in names}, repeats=repeats
+        )
+        for operation in layer_shapes(batch)
+    }
+
+
+def layer_shapes(batch: int) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Argument shapes of each operation in a training step: operation → argument → shape."""
+    known = layer_sizes(batch)
+    return {
+        operation: shapes(operation, batch)
+        for operation in CONTRACT
+        if operation.split("_")[0] in known
+        and operation != "conv_backward_input"  # the first layer's, which no step needs
+    }
+
+
+def shapes(operation: str, batch: int) -> dict[str, tuple[int, ...]]:
+    """Argument shapes of an operation at the network's sizes, by argument."""
+    known = layer_sizes(batch)
+    one_of("operation", operation, [each for each in CONTRACT if each.split("_")[0] in known])
+    sizes = known[operation.split("_")[0]]
+    return {
+        name: (batch, *Network()["conv"].shape)
+        if letters == "..."
+        else tuple(sizes[i] for i in letters)
+        for name, letters in CONTRACT[operation].items()
+    }
+
+
+def layer_sizes(batch: int) -> dict[str, dict[str, int]]:
+    """Sizes of the network's layers by the letters of the contract: layer → letter → size."""
+    net = Network()
+    conv, pool, dense = net["conv"], net["pool"], net["dense"]
+    rows = {"N": batch, "D": prod(dense.input_shape), "O": prod(dense.shape)}
+    return {
+        "conv": {"N": batch, "K": conv.layer.kernel} | named("CHWFPQ", conv),
+        "pool": {"N": batch, "K": pool.layer.size} | named("CHWCPQ", pool),
+        "dense": rows,
+        "sigmoid": {},
+        "cross": rows,
+    }
+
+
+def named(letters: str, place: Place) -> dict[str, int]:
+    """The sizes of a layer's input and output, one for each letter."""
+    return dict(zip(letters, place.input_shape + place.shape, strict=True))
+
+
+def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
+    """A checked call of one operation by a strategy, at the network's sizes."""
+    strategy = KERNELS[name]
+    arrays, options = layer_arguments(operation, batch, strategy.dtype)
+    checked(operation, name, getattr(strategy, operation), arrays, options)
+    kernel = strategy.kernel(operation)
+    if on_device := strategy.optional("on_device"):  # a GPU is timed without copies
+        arrays = [on_device(a) for a in arrays]
+    return lambda: kernel(*arrays, *options)
+
+
+def layer_arguments(operation: str, batch: int, dtype=np.float32) -> tuple[list, tuple]:
+    """Random arrays for an operation at the network's sizes, and the stride if it takes one."""
+    rng, net = np.random.default_rng(0), Network()
+    arrays = [
+        rng.integers(0, net.classes, shape)
+        if argument == "labels"
+        else rng.uniform(0.02, 0.98, shape).astype(dtype)
+        for argument, shape in shapes(operation, batch).items()
+    ]
+    stride = net["pool"].layer.stride if operation.startswith("pool") else (1,)
+    return arrays, stride if operation in STRIDES else ()
+
+
+def checked(operation: str, name: str, kernel: Callable, arrays: list, options: tuple) -> None:
+    """Run a kernel once; raise AssertionError unless the last array is as in the reference."""
+    exact = [a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays]
+    getattr(KERNELS["reference"], operation)(*exact, *options)
+    kernel(*arrays, *options)
+    timing.same(arrays[-1], exact[-1], name=f"{operation} of {name}")
+
+
+# --- contestants whose data stay on the device ----------------------------------------------------
+
+
+class Resident:
+    """A way to train on the device: `steps()` makes its next `n_steps` steps and waits for them.
+
+    `call` makes `n_calls` of them. On a GPU `n_steps` are an epoch: waiting after every step would
+    cost as much as the step. After the last image comes the first.
+    """
+
+    n_threads = 1
+
+    def __init__(self, step: OnDevice, call: Call, n_calls: int, data):
+        self._step, self._call, self._data = step, call, data
+        self.batch, self.hardware = step.batch, cuda.where()
+        self._n_calls = n_calls
+        self._calls = step.steps_an_epoch // n_calls if cuda.gpu()[0] else 1
+        self.n_steps = self._calls * n_calls
+
+    def steps(self) -> None:
+        """Make the next `n_steps` training steps."""
+        for _ in range(self._calls):
+            self._call()
+        cuda.wait()
+
+    def check(self) -> None:
+        """Raise AssertionError unless gradients agree with the reference, and a call with steps."""
+        step = self._step
+        step.again()
+        x, labels = self._data.train_images[: self.batch], self._data.train_labels[: self.batch]
+        exact = exact_gradients(step.parameters(), x.astype(np.float32), labels)
+        with step.undone():
+            step()
+            cuda.wait()
+            timing.same(step.gradients().flat, exact.flat, name="gradients on the device")
+            for _ in range(self._n_calls - 1):
+                step()
+            expected = step.parameters().flat
+        with step.undone():
+            self._call()
+            timing.same(step.parameters().flat, expected, name="parameters on the device")
+
+
+# --- times of whole training steps and epochs, with all contestants alternating in one run --------
+
+EPOCH = 60_000  # images
+FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
+PEERS = listed(
+    Entry(
+        "torch",
+        "PyTorch in eager mode, on a GPU too where it finds one",
+        "cnnlab.measure.torch_peer:peers",
+    )
+)
+
+
+def contestants(
+    names: Sequence[str], data, batch: int, n_threads: int, against: str | None
+) -> dict[str, Contestant | Resident]:
+    """Contestants by name: one for each of KERNELS in `names`, and the peer `against`, or None.
+
+    A strategy that keeps its data on the device has a contestant for each way to launch a step.
+    """
+    found = {}
+    for strategy in (KERNELS[name] for name in names):
+        if resident_steps := strategy.optional("resident_steps"):
+            params, data_set = Network().parameters(0), (data.train_images, data.train_labels)
+            ways = resident_steps(params, *data_set, batch=batch, rate=RATE)
+            found |= {name: Resident(*way, data) for name, way in ways.items()}
+        else:
+            found[strategy.name] = Contestant(strategy, data, batch, n_threads)
+    if against is not None:
+        found |= find("against", against, PEERS)(data, batch, n_threads)
+    return found
+
+
+def step_times(
+    found: dict[str, Contestant | Resident],
+    *,
+    others: dict[str, Callable[[], object]] | None = None,
+    repeats: int = 11,
+    min_time: float = 0.1,
+) -> dict[str, measure.Timing]:
+    """The time of one training step by each contestant; all are checked before any is timed.
+
+    `others` are calls to time in the same run: a processor changes its clock from run to run.
+    """
+    timings = measure.compare(
+        {name: one.steps for name, one in found.items()} | (others or {}),
+        checks={name: one.check for name, one in found.items()},
+        repeats=repeats,
+        min_time=min_time,
+    )
+    n_steps = {name: one.n_steps for name, one in found.items()}
+    return {name: scaled(timing, 1 / n_steps.get(name, 1)) for name, timing in timings.items()}
+
+
+def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
+    """A timing with every sample multiplied by `factor`."""
+    return replace(timing, samples=tuple(factor * s for s in timing.samples))
+
+
+def epochs(
+    found: dict[str, Contestant | Resident],
+    batch: int,
+    repeats: int,
+    *,
+    peak: bool = False,
+    min_time: float = 0.1,
+) -> dict[str, measure.Timing]:
+    """The time of an epoch of 60,000 images by each contestant; all are checked first.
+
+    With `peak`, the result has an entry "peak": the time of an epoch's multiply-adds at the peak
+    of one core, measured in the same run.
+    """
+    others, factors = {}, {}
+    if peak:
+        others["peak"], flops = machine.peak_sweep()
+        factors["peak"] = FLOPS / flops
+    timings = step_times(found, others=others, repeats=repeats, min_time=min_time)
+    return {
+        name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
+    }
+
+
+# --- networks that have nothing in common, one a core: what no parallel program can pass ----------
+
+N_STEPS = 128  # of each call: enough that starting the threads does not count
+
+
+class OnTheirOwn:
+    """Threads that each train a network of their own with `vector`, as long as `one` would alone.
+
+    Called with their number. With perfect cores, any number takes as long as one; where it takes
+    longer, cores share something, or somebody else uses them.
+    """
+
+    def __init__(self, one: Contestant, n_threads: int):
+        self.threads, of = ThreadPoolExecutor(n_threads), one.replica
+        held = of.images, of.labels, of.batch, of.optimizer
+        self.loops = [
+            Replica(of.strategy, of.params.copy(), *held).loop() for _ in range(n_threads)
+        ]
+        self.order = np.resize(one.order, N_STEPS * one.batch)
+
+    def __call__(self, n_threads: int) -> None:
+        for _ in self.threads.map(lambda loop: loop(self.order), self.loops[:n_threads]):
+            pass
+
+
+# --- reports for programs: of `train`, and of `bench` as files, one for each machine --------------
+
+PACKAGE = Path(__file__).resolve().parents[1]
+PACKED = PACKAGE / "data" / "measurements"  # there in a wheel of `make zip`
+MEASUREMENTS = PACKED if PACKED.is_dir() else PACKAGE.parent / "data" / "measurements"
+
+
+def keep(report: dict, folder: Path) -> Path:
+    """Write a report of `bench.run` to bench-<processor>-<vectors>.json in a folder; the path.
+
+    The folder is created if it does not exist. The same processor, told to use narrower vectors,
+    has a report of its own.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    hardware = f"{report['machine']['cpu']} {vectors(report)}"
+    if cuda.gpu()[0]:
+        hardware += f" {cuda.where()}"
+    hardware = re.sub(r"\W+", "-", hardware.lower()).strip("-")
+    path = folder / f"bench-{hardware}.json"
+    with replacing(path) as file:
+        file.write((json.dumps(report, indent=1) + "\n").encode())
+    return path
+
+
+def vectors(report: dict) -> str:
+    """The vectors of a report's machine, such as "AVX2"; "" where they are unknown."""
+    return str(report["machine"]["simd"] or "").partition(",")[0]
+
+
+def of_training(result: Training, strategy: Strategy, data, batch: int, plan: dict) -> dict:
+    """A training as `train --json` tells it; `plan` adds what else was asked for."""
+    seconds = sum(row["seconds"] for row in result.history) / len(result.history)
+    return {
+        "kernels": strategy.name,
+        **plan,
+        "data": data.name,
+        "n_images": len(data.train_images),
+        "batch": batch,
+        "epochs": len(result.history),
+        "seconds_per_epoch": seconds,
+        "images_per_second": len(data.train_images) / seconds,
+        "train_loss": result.history[-1]["loss"],
+        "test_accuracy": result.history[-1]["test_accuracy"],
+        "history": result.history,
+        "machine": machine.describe(),
+    }
+
+
+def recorded(folder: Path = MEASUREMENTS) -> list[dict]:
+    """The rows of `results` in all reports of a folder; empty if there is no folder."""
+    files = sorted(folder.glob("bench-*.json"))
+    return [row for file in files for row in json.loads(file.read_text("utf-8"))["results"]]
+
+
+# --- epochs timed in fresh processes, one process after the other ---------------------------------
+
+ALONE, TOGETHER, PEAK = "one on its own", "one a core", "peak"
+
+
+def fresh_epochs(
+    processes: int,
+    names: Sequence[str],
+    data,
+    batch: int,
+    n_threads: int,
+    against: str | None,
+    repeats: int,
+) -> tuple[dict[str, Timing], dict[str, dict]]:
+    """The time of an epoch by each contestant, over that many fresh processes; facts about each.
+
+    With one, it is measured in this process. Beside the contestants of `steps.contestants` there
+    are PEAK, an epoch's multiply-adds at the peak of one core, and, where there are several cores,
+    the networks of `OnTheirOwn`: ALONE, one of them, and TOGETHER, one on each of the cores.
+    """
+    plan = names, data, batch, n_threads, against, repeats
+    if processes == 1:
+        return in_this_process(*plan)
+    found = []
+    for _ in range(processes):
+        with ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_DFL)
+        ) as one:
+            found.append(one.submit(in_this_process, *plan).result())
+    timings, facts = zip(*found, strict=True)
+    return {name: pooled([one[name] for one in timings]) for name in timings[0]}, facts[0]
+
+
+def in_this_process(names, data, batch, n_threads, against, repeats):
+    """What `epochs` returns, all alternating."""
+    found = contestants(names, data, batch, n_threads, against)
+    sweep, flops = machine.peak_sweep()
+    others, factors = {PEAK: sweep}, {PEAK: FLOPS / flops}
+    cores = thread_pool.usable_cores()
+    if cores > 1:
+        on_their_own = OnTheirOwn(Contestant(KERNELS["vector"], data, batch), cores)
+        others |= {ALONE: functools.partial(on_their_own, 1)}
+        others |= {TOGETHER: functools.partial(on_their_own, cores)}
+    timings = step_times(found, others=others, repeats=repeats)
+    facts = {
+        name: {"n_threads": one.n_threads, "machine": one.hardware} for name, one in found.items()
+    }
+    return {
+        name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
+    }, facts
+
+
+# --- the report of `python -m cnnlab bench`, as data and as text ----------------------------------
+
+QUIET = 0.97  # of the speed of one network alone; below, cores are busy with something else
+
+
+def run(
+    names: Sequence[str],
+    data,
+    *,
+    batch: int = 64,
+    n_threads: int = 1,
+    against: str | None = None,
+    repeats: int = 11,
+    processes: int = 1,
+    progress=sys.stderr,
+) -> dict:
+    """Measure strategies on this machine; return the report that `bench --json` prints.
+
+    Its `results` hold a row for each contestant: seconds per epoch, GFLOP/s, the share of one
+    core's measured peak, the speedup over `ratio_to`, and the seconds of each operation. Times and
+    speedups come with intervals that hold for one process, or for as many fresh `processes`.
+    `bound` is how fast each of the networks of `OnTheirOwn` is beside one alone, None on one core;
+    measured anew, once, where it is below QUIET.
+    Raises ValueError if there are fewer images than a batch has.
+    """
+    if batch > len(data.train_images):
+        raise ValueError(
+            f"batch: expected at most the {len(data.train_images)} images, got {batch}"
+        )
+    where = "in this process" if processes == 1 else f"in {processes} fresh processes"
+    print(f"measuring whole steps {where}, then layers", file=progress)
+    plan = processes, names, data, batch, n_threads, against, repeats
+    timings, facts = fresh_epochs(*plan)
+    if (bound := of_cores(timings)) and bound < QUIET:
+        print(f"not quiet: {told(bound)}; measuring again", file=progress)
+        again, facts = fresh_epochs(*plan)
+        if of_cores(again) > bound:
+            timings, bound = again, of_cores(again)
+    peak = timings[PEAK]
+    with thread_pool.threads(n_threads):
+        by_layer = layers(names, batch, max(3, repeats // 2))
+    base = against or (BASE if BASE in names else names[0])
+    results = []
+    for name in facts:
+        timing = timings[name]
+        ratio = measure.speedup(timings[base], timing)
+        results.append(
+            {
+                "kernels": name,
+                "n_ranks": 1,
+                "data": data.name,
+                "n_images": EPOCH,
+                "batch": batch,
+                "epochs": 1,
+                "seconds_per_epoch": timing.median,
+                "seconds_interval": [timing.low, timing.high],
+                "samples": list(timing.samples),
+                "processes": timing.processes,
+                "images_per_second": EPOCH / timing.median,
+                "train_loss": None,
+                "test_accuracy": None,
+                "gflops": FLOPS / timing.median / 1e9,
+                "peak_fraction": measure.ratio(peak, timing).value,
+                "ratio_to": base,
+                "ratio": ratio.value,
+                "ratio_interval": [ratio.low, ratio.high],
+                "layers": {
+                    operation: of[name].median * EPOCH / batch
+                    for operation, of in by_layer.items()
+                    if name in of
+                },
+                **facts[name],
+            }
+        )
+    return {
+        "results": results,
+        "ratio_to": base,
+        "peak_gflops": FLOPS / peak.median / 1e9,
+        "bound": bound,
+        "machine": machine.describe(),
+    }
+
+
+def of_cores(timings: dict[str, measure.Timing]) -> float | None:
+    """How fast networks on their own are on all cores at once, beside one alone."""
+    if TOGETHER not in timings:
+        return None
+    return measure.ratio(timings[ALONE], timings[TOGETHER]).value
+
+
+def told(bound: float) -> str:
+    """The bound of a machine with several cores in words."""
+    return f"networks on their own, one a core, have {bound:.2f} of the speed of one alone"
+
+
+def efficiencies(report: dict) -> list[str]:
+    """A line on the cores, and one for each contestant on several threads."""
+    if report["bound"] is None:
+        return []
+    quiet = "" if report["bound"] >= QUIET else ": this machine was not quiet, or its cores share"
+    lines = [f"{told(report['bound'])}{quiet}."]
+    here = [row for row in report["results"] if row["machine"] == report["machine"]["cpu"]]
+    alone = [row for row in here if row["n_threads"] == 1]
+    for row in here if alone else []:
+        if row["n_threads"] > 1:
+            one = min(alone, key=lambda other: other["seconds_per_epoch"])
+            speedup = one["seconds_per_epoch"] / row["seconds_per_epoch"]
+            efficiency = measure.efficiency(speedup, row["n_threads"])
+            lines.append(
+                f"{row['kernels']} on {row['n_threads']} threads: efficiency {efficiency:.2f} "
+                f"against {one['kernels']}, {efficiency / report['bound']:.2f} of that bound."
+            )
+    return lines
+
+
+def table(report: dict) -> str:
+    """A report of `run` as text."""
+    batch, results = report["results"][0]["batch"], report["results"]
+    head = "", "seconds", "GFLOP/s", "of peak", f"times faster than {report['ratio_to']}"
+    steps = [
+        (
+            row["kernels"],
+            "{:.3g} ({:.3g} to {:.3g})".format(row["seconds_per_epoch"], *row["seconds_interval"]),
+            f"{row['gflops']:.1f}",
+            f"{row['peak_fraction']:.0%}",
+            "{:.3g} ({:.3g} to {:.3g})".format(row["ratio"], *row["ratio_interval"]),
+        )
+        for row in results
+    ]
+    by_layer = [row for row in results if row["layers"]]
+    operations = [
+        (operation, *(f"{row['layers'][operation]:.3g}" for row in by_layer))
+        for operation in by_layer[0]["layers"]
+    ]
+    names = "seconds by operation", *(row["kernels"] for row in by_layer)
+    return "\n".join(
+        [
+            f"An epoch of {EPOCH:,} images at batch {batch}, median and 95 % interval; one core's "
+            f"measured peak: {report['peak_gflops']:.0f} GFLOP/s",
+            arguments.table([head, *steps], "<>>><"),
+            *efficiencies(report),
+            "",
+            arguments.table([names, *operations], "<" + ">" * len(by_layer)),
+        ]
+    )

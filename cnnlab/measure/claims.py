@@ -1,0 +1,53 @@
+"""Claims: sentences that take their words from a measurement, and sentences held against one."""
+
+import os
+
+import numpy as np
+
+from cnnlab.measure.timing import Timing, digits, speedup
+from cnnlab.runtime.arguments import positive
+
+STRICT = "CNNLAB_CLAIMS"  # the environment variable that `make render` sets
+
+
+def compare(a: Timing, b: Timing, what: str = "A call") -> str:
+    """Which of two timings of one `measure.compare` is faster and by how much, as a sentence.
+
+    The intervals decide: where that of the ratio holds 1, the sentence says that this run shows no
+    difference. "A step is 1.90 times faster with two threads than with one (1.80 to 2.00)."
+    """
+    fast, slow = (a, b) if speedup(b, a).value >= 1 else (b, a)
+    ratio = speedup(slow, fast)
+    interval = f"({digits(ratio.low)} to {digits(ratio.high)})"
+    if ratio.low <= 1:
+        return f"{what} shows no difference between {a.name} and {b.name} in this run {interval}."
+    return (
+        f"{what} is {digits(ratio.value)} times faster with {fast.name} than with {slow.name} "
+        f"{interval}."
+    )
+
+
+def faster(a: Timing, b: Timing, by: float = 1.0) -> bool:
+    """Whether `a` is faster than `b`, more than `by` times, over the whole interval."""
+    positive("by", by)
+    return bool(speedup(b, a).low > by)
+
+
+def alike(a: Timing, b: Timing, within: float = 1.1) -> bool:
+    """Whether two timings differ by less than the factor `within`, over the whole interval."""
+    ratio = speedup(b, a)
+    return bool(1 / within < ratio.low and ratio.high < within)
+
+
+def claim(sentence: str, held: bool) -> None:
+    """Print a sentence that the text above or below relies on, and whether it holds here.
+
+    Another machine may differ, and the reader is told so. `make render` is stricter: there a claim
+    that does not hold raises AssertionError, so that no page contradicts itself. Raises TypeError
+    where `held` is neither True nor False.
+    """
+    if not isinstance(held, bool | np.bool_):
+        raise TypeError(f"held: expected True or False, got {held!r}")
+    if not held and os.environ.get(STRICT):
+        raise AssertionError(f"claim: expected to hold, got the contrary: {sentence}")
+    print(f"✓ {sentence}" if held else f"✗ Not on this machine: {sentence}")

@@ -1,0 +1,123 @@
+"""The pictures of challenges: your kernel beside the rungs of the lesson."""
+
+from collections.abc import Callable, Mapping
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from cnnlab import cuda
+from cnnlab.lessons import lesson_51
+from cnnlab.measure import challenge as on_ranks
+from cnnlab.measure import challenge as traffic
+from cnnlab.measure.challenge import GOAL, MINE, event_times
+from cnnlab.measure.challenge import challenge as prove_and_time
+from cnnlab.measure.timing import ratio
+from cnnlab.plots import charts
+from cnnlab.plots.style import GREY, as_rows, colors, figure, note
+
+
+def challenge(
+    operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, **how
+) -> Axes | None:
+    """Prove a kernel, say what share of `vector` and of the machine's roof it reaches, and draw it.
+
+    `rungs` are kernels of the lesson by name, with the arguments of `mine`; `how` is that of
+    `bench.challenge`: `n_threads`, `batch`, `repeats`. The dashed line is the roof. Returns None
+    where the kernel is not right yet: only its verdict is shown.
+    """
+    found = prove_and_time(operation, mine, rungs, **how)
+    if found is None:
+        return None
+    print(found)
+    base, batch = next(iter(found.timings)), how.get("batch", 64)
+    bounds = {"roof": found.timings[base].median / found.floor} if found.floor else None
+    title = f"Your {operation} is at {found.of_goal:.0%} of {GOAL}"
+    return charts.speedups(found.timings, base, per=f"batch of {batch}", title=title, bounds=bounds)
+
+
+def challenge_ranks(
+    operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, **how
+) -> Axes | None:
+    """Prove a collective, say what share of the MPI library's speed it reaches, and draw it.
+
+    `how` is that of `bench.challenge_ranks`: `n` float32, `n_ranks`, `repeats`. Returns None where
+    the collective is not right yet: only its verdict is shown.
+    """
+    timings = on_ranks.challenge_ranks_challenge(operation, mine, rungs, **how)
+    if timings is None:
+        return None
+    share = ratio(
+        timings[on_ranks.CHALLENGE_RANKS_GOAL], timings[on_ranks.CHALLENGE_RANKS_MINE]
+    ).value
+    title = f"Your {operation} reaches {share:.0%} of the speed of MPI's own"
+    print(f"{title}.")
+    return charts.speedups(timings, base=on_ranks.CHALLENGE_RANKS_GOAL, title=title)
+
+
+def challenge_workspace(operation: str, mine: Callable, place, plans: Mapping, cap) -> Axes | None:
+    """Prove a convolution under a cap of workspace, and draw its time beside those of plans.
+
+    The arguments are those of `bench.challenge_workspace`. Returns None where the kernel is not
+    right yet, or takes more memory: only the verdict is shown.
+    """
+    timings = lesson_51.challenge(operation, mine, place, plans, cap)
+    if timings is None:
+        return None
+    base = next(iter(plans))
+    title = f"Your {operation} takes {ratio(timings[MINE], timings[base]).value:.3g} times as long"
+    print(f"{title} as {base}.")
+    return charts.speedups(timings, base=base, title=f"{title} as {base}")
+
+
+def challenge_traffic(
+    operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, **how
+) -> Axes | None:
+    """Prove kernels in CUDA C, say how many times the least bytes they move, and draw that.
+
+    `mine` and the `rungs` launch kernels on NumPy arrays; `how` is that of `bench.traffic`:
+    `batch`. Returns None where the kernel is not right yet: only its verdict is shown.
+    """
+    found = traffic.traffic_challenge(operation, mine, rungs, **how)
+    if found is None:
+        return None
+    print(found)
+    times = found.moved[MINE] / found.least
+    return bytes_moved(found, title=f"Your {operation} moves {times:.3g} times the least bytes")
+
+
+@figure
+def bytes_moved(found: traffic.Traffic) -> Axes:
+    """Draw the bytes that kernels move, beside the least that any kernel moves."""
+    _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(found.moved)))
+    names, sizes = list(found.moved), [moved / 1e3 for moved in found.moved.values()]
+    ax.barh(names, sizes, 0.62, color=colors(names))
+    ax.axvline(found.least / 1e3, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "any kernel must", (found.least / 1e3, -0.5), (0, 3), ha="center", color=GREY)
+    for y, size in enumerate(sizes):
+        text = f"{size:,.0f} kB, {1e3 * size / found.least:.3g} times that"
+        note(ax, text, (size, y), (5, 0), va="center")
+    ax.set(xlabel="kB moved, as if nothing were cached", xlim=(0, 1.7 * max(sizes)))
+    return as_rows(ax, names)
+
+
+# --- the kernels of an operation in CUDA C side by side, by what this machine can say of them -----
+
+
+def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256) -> Axes:
+    """Draw kernels side by side: on a GPU their times, on the emulator the bytes that they move.
+
+    The emulator's time says nothing about a GPU. The times are those of `batch` images whose arrays
+    stay there, the bytes those of one image, as if nothing were cached.
+    """
+    if cuda.gpu()[0]:
+        timings = event_times(operation, functions, batch)
+        best = min(timings, key=lambda name: timings[name].median)
+        title = f"{operation}, on {cuda.where()}: the fastest is “{best}”"
+        return charts.speedups(timings, next(iter(timings)), per=f"batch of {batch}", title=title)
+    found = traffic.count(operation, functions)
+    least = min(found.moved.values())
+    best = [name for name, moved in found.moved.items() if moved == least]
+    who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(found.moved)} move"
+    times = least / found.least
+    title = f"{operation}: {who} the least, {times:.3g} times what any kernel must"
+    return bytes_moved(found, title=title)

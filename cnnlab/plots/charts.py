@@ -1,0 +1,355 @@
+"""Plots of measurements and of what the network learns. Each function returns the Axes it drew on.
+
+Every function also takes `title` and `caption`, the small line below: the machine by default, for
+what was measured on it. Intervals are drawn, and bounds stand beside what they bound.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+
+from cnnlab.kernels import BASE
+from cnnlab.measure import bench
+from cnnlab.measure.timing import Timing, digits, in_words, speedup, time_unit
+from cnnlab.plots.style import (
+    COLORS,
+    ERRORS,
+    GREY,
+    INK,
+    LAYERS,
+    WRONG,
+    Point,
+    as_rows,
+    colors,
+    describe,
+    figure,
+    label_ends,
+    measured,
+    note,
+    part_colors,
+    style,
+)
+from cnnlab.runtime import thread_pool
+from cnnlab.runtime.arguments import one_of
+
+__all__ = [
+    "COLORS", "colors", "confusion", "describe", "filters", "images", "layer_times",
+    "learning_curves", "rates", "roofline", "scaling", "speedups", "style",
+]  # fmt: skip
+
+Named = Mapping[str, float]
+Timings = Mapping[str, Timing]
+Runs = Sequence[Timing] | Mapping[str, Sequence[Timing]]
+
+
+@figure
+def images(
+    batch: np.ndarray, labels: Sequence = (), *, predicted: Sequence = (), columns: int = 10
+) -> Axes:
+    """Draw grey images (N,H,W) or (N,1,H,W) with their labels; wrong predictions are orange."""
+    shown = [str(label) for label in labels] or [""] * len(batch)
+    guesses = [str(guess) for guess in predicted] or shown
+    texts = [a if a == b else f"{a} → {b}" for a, b in zip(shown, guesses, strict=True)]
+    inks = [INK if a == b else WRONG for a, b in zip(shown, guesses, strict=True)]
+    return _mosaic(batch, texts, inks, columns, cmap="gray_r", vmin=0, vmax=np.max(batch))
+
+
+@figure
+def filters(w: np.ndarray, *, columns: int = 6, of: str = "weight") -> Axes:
+    """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
+    tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
+    texts, inks = [f"filter {f}" for f in range(len(tiles))], [INK] * len(tiles)
+    ax = _mosaic(tiles, texts, inks, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
+    ax.figure.colorbar(ax.images[0], label=of, aspect=15).outline.set_visible(False)
+    return ax
+
+
+@measured
+def speedups(
+    timings: Timings,
+    base: str = "loops",
+    *,
+    per: str = "call",
+    bounds: Named | None = None,
+    log: bool = True,
+) -> Axes:
+    """Draw speedups over `base`, from timings of one `measure.compare`.
+
+    Beside each bar stand its speedup and its time per `per` (such as "epoch"). `bounds` are upper
+    bounds of the speedup, by name. What stands before a comma in a name decides its colour. With
+    `log`, the axis is logarithmic above a range of 20, and bars start at 1.
+    """
+    bounds, names = bounds or {}, list(timings)
+    one_of("base", base, names)
+    ratios = [speedup(timings[base], timing) for timing in timings.values()]
+    value, low, high = np.array([(r.value, r.low, r.high) for r in ratios]).T
+    _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(names) + 0.2 * bool(bounds)))
+    smallest, largest = min(1, *low), max(1, *high, *bounds.values())
+    start = 1 if log and largest > 20 * smallest else 0
+    shades = colors([name.partition(",")[0] for name in names])
+    ax.barh(names, value - start, 0.62, start, color=shades)
+    ax.errorbar(value, names, xerr=[value - low, high - value], fmt="none", ecolor=INK, **ERRORS)
+    ax.axvline(1, color=GREY, linewidth=1, zorder=0)
+    ax.set_xlim(0, 1.35 * largest)
+    if start:
+        ax.plot(1, base, "o", color=colors([base])[0])  # a bar from 1 to 1 has no length
+        ax.set(xscale="log", xlim=(smallest / 1.05, largest * (largest / smallest) ** 0.35))
+        ax.xaxis.set_major_formatter("{x:g}")
+    for y, timing in enumerate(timings.values()):
+        text, right = f"{digits(value[y])}×  ({in_words(timing.median)})", max(high[y], 1)
+        note(ax, text, (right, y), (7, 0), va="center", backgroundcolor="white")
+    for name, bound in bounds.items():
+        ax.axvline(bound, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+        note(ax, name, (bound, -0.5), (0, 3), ha="center", color=GREY)
+    ax.set_xlabel(f"times faster than {base} ({in_words(timings[base].median)} per {per})")
+    return as_rows(ax, names)
+
+
+@measured
+def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads") -> Axes:
+    """Draw the speedup over one worker, the ideal line, and the given `bench.scaling_laws`.
+
+    `timings[i]` is the time on `workers[i]` workers; for several strategies, a dictionary of
+    lists. The ideal line rises up to the number of cores.
+    """
+    if not isinstance(timings, Mapping):
+        timings = {timings[0].name: timings}
+    if 1 not in workers or any(len(workers) != len(series) for series in timings.values()):
+        raise ValueError(f"workers: expected 1 and one for each timing, got {list(workers)}")
+    _, ax = plt.subplots(figsize=(7, 4))
+    most, last = max(workers), int(np.argmax(workers))
+    cores = min(most, thread_pool.usable_cores())
+    ax.plot([1, cores, most], [1, cores, cores], "--", color=GREY, linewidth=1.2)
+    labels = [(most, cores, f"ideal on {cores} cores", GREY)]
+    for color, (name, series) in zip(colors(list(timings)), timings.items(), strict=True):
+        base = series[list(workers).index(1)].median
+        value, low, high = (base / np.array([(t.median, t.high, t.low) for t in series])).T
+        ax.errorbar(workers, value, [value - low, high - value], fmt="o-", color=color, **ERRORS)
+        text = f"{name} {digits(value[last])}× ({in_words(series[last].median)})"
+        labels.append((most, value[last], text, color))
+    n = np.linspace(1, most, 100)
+    for line, model in zip((":", "-."), models, strict=False):
+        ax.plot(n, [model.speedup(k) for k in n], line, color=INK, linewidth=1.4)
+        labels.append((most, model.speedup(most), str(model), INK))
+    ax.set(xlabel=f"number of {unit}", ylabel="times faster than one", xticks=workers)
+    ax.set_ylim(0, 1.05 * max(y for _, y, _, _ in labels))
+    label_ends(ax, labels)
+    return ax
+
+
+@measured
+def rates(
+    sizes: Mapping[float, Timing],
+    work: float,
+    peak: float,
+    *,
+    of: str,
+    counts: Sequence[int] = (),
+    counted: str = "",
+    marks: Named | None = None,
+) -> Axes:
+    """Draw GFLOP/s of calls of `work` FLOP over their sizes, under the line `peak` (FLOP/s).
+
+    `of` says what the sizes are. `counts`, one for each size, stand as bars below, named `counted`;
+    `marks` are sizes with a name, such as that of a cache.
+    """
+    x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
+    value, low, high = (
+        work / np.array([(t.median, t.high, t.low) for t in sizes.values()])
+    ).T / 1e9
+    _, ax = plt.subplots(figsize=(7, 3.6))
+    bars = ax.twinx() if len(counts) else None
+    if bars:
+        bars.bar(np.arange(len(x)), counts, 0.5, color=WRONG, alpha=0.35)
+        bars.set(ylabel=counted, ylim=(0, 2.5 * max(*counts, 1)))
+        bars.grid(visible=False)
+    ax.axhline(peak / 1e9, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "the core's peak", (0, peak / 1e9), (0, 3), color=GREY)
+    for name, at in marks.items():
+        place = np.interp(np.log(at), np.log(x), np.arange(len(x)))
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
+        note(ax, name, (place, 0), (4, 4), color=GREY)
+    ax.errorbar(
+        np.arange(len(x)), value, [value - low, high - value], fmt="o-", color=INK, **ERRORS
+    )
+    ax.set(xlabel=of, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
+    ax.set_xticks(np.arange(len(x)), [f"{size:,.0f}" for size in x])
+    return ax
+
+
+@measured
+def roofline(
+    points: Mapping[str, Point],
+    peak: float,
+    bandwidth: float,
+    *,
+    ceilings: Named | None = None,
+    caches: Named | None = None,
+) -> Axes:
+    """Draw points (FLOP/byte, FLOP/s) under the roof: `peak` FLOP/s and `bandwidth` bytes/s.
+
+    `ceilings` are lower peaks by name, such as the peak of narrower vectors; `caches` the bytes/s
+    from each cache, see `bench.probes.roofs`. After Williams, Waterman and Patterson, "Roofline",
+    CACM 2009.
+    """
+    _, ax = plt.subplots(figsize=(8, 4.4))
+    x, y = np.array(list(points.values()), float).reshape(-1, 2).T
+    ridge = peak / bandwidth
+    left, right = min(ridge / 24, *x / 4), max(ridge * 16, *x * 4)
+    heights = min(left * bandwidth, *y / 2), 2.5 * peak
+    ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=heights)
+    for name, height in (ceilings or {}).items():
+        ax.plot([height / bandwidth, right], [height, height], color=GREY, ls="--", lw=1)
+        text, spot = f"{name}: {digits(height / 1e9)} GFLOP/s", (height / bandwidth, height)
+        note(ax, text, spot, (20, 3), color=GREY)
+    ax.plot([ridge, right], [peak, peak], color=INK)
+    ax.plot([left, ridge], [left * bandwidth, peak], color=INK)
+    note(ax, f"peak: {digits(peak / 1e9)} GFLOP/s", (right, peak), (-2, 3), ha="right")
+    for name, rate in (caches or {}).items():
+        ax.plot([left, peak / rate], [left * rate, peak], color=GREY, ls=":", lw=1.2)
+        text, box = f"{name} {digits(rate / 1e9)} GB/s", {"fc": "white", "ec": "none", "pad": 0.5}
+        note(ax, text, (left, left * rate), (4, 4), color=GREY, fontsize=8, bbox=box)
+    spot, labels = (ridge / 3, peak / 3), []
+    note(ax, f"memory: {digits(bandwidth / 1e9)} GB/s", spot, (7, -3), va="top")
+    for name, at, rate, color in zip(points, x, y, colors(list(points)), strict=True):
+        ax.plot(at, rate, "o", color=color, markersize=8, markeredgecolor="white")
+        share = "" if caches else f" ({rate / min(peak, at * bandwidth):.0%} of its roof)"
+        labels.append((at, rate, f"{name}{share}", color))
+    label_ends(ax, labels)
+    ax.set(xlabel="arithmetic intensity (FLOP/byte)", ylabel="GFLOP/s on one core")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_major_formatter(lambda rate, _: f"{rate / 1e9:g}")
+    return ax
+
+
+@figure
+def learning_curves(
+    histories: Mapping[str, Sequence[Mapping]],
+    of: Sequence[str] = ("loss, while it trains", "accuracy on the test images"),
+) -> np.ndarray:
+    """Draw loss and accuracy `of` what, over the `images` or the `epoch` of histories' rows."""
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
+    for ax, what, told in zip(axes, ("loss", "accuracy"), of, strict=True):
+        labels = []
+        for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
+            width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
+            rows = [row for row in histories[name] if row.get(what) is not None]
+            time = "images" if rows and "images" in rows[0] else "epoch"
+            x, y = [row[time] for row in rows], [row[what] for row in rows]
+            ax.plot(x, y, "o-", color=color, linewidth=width, markersize=width + 1)
+            ax.set_xlabel("images seen" if time == "images" else "epoch")
+            labels += [(x[-1], y[-1], name, color)] if rows else []
+        ax.locator_params(axis="x", nbins=4, integer=True)
+        ax.set(ylabel=told, ylim=(0 if what == "loss" else None, None))
+        label_ends(ax, labels)
+    axes[1].yaxis.set_major_formatter("{x:.1%}")
+    return axes
+
+
+@figure
+def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
+    """Draw how many images of each true class (row) were classified as each class (column)."""
+    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it is slow
+
+    _, ax = plt.subplots(figsize=(5.2, 5))
+    display = ConfusionMatrixDisplay(np.asarray(matrix), display_labels=class_names)
+    root = {"norm": PowerNorm(0.5, vmin=0)}  # shows rare mistakes
+    display.plot(ax=ax, cmap="Blues", colorbar=False, im_kw=root, values_format="d")
+    ax.set(xlabel="predicted", ylabel="true")
+    ax.grid(visible=False)
+    return ax
+
+
+@measured
+def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
+    """Draw, for each strategy, each layer's share of its time per `per`."""
+    names, layers = list(times), dict.fromkeys(layer for parts in times.values() for layer in parts)
+    _, ax = plt.subplots(figsize=(7, 1.5 + 0.45 * len(names)))
+    total, left = np.array([sum(parts.values()) for parts in times.values()]), 0
+    for layer, color in zip(layers, part_colors(layers), strict=True):
+        seconds = np.array([parts.get(layer, 0.0) for parts in times.values()])
+        share = seconds / total
+        bars = ax.barh(names, share, 0.66, left, color=color, label=layer, edgecolor="white")
+        texts = [in_words(t) if wide else "" for t, wide in zip(seconds, share > 0.12, strict=True)]
+        ink = "white" if color in (LAYERS[0], LAYERS[-1]) else INK
+        ax.bar_label(bars, texts, label_type="center", color=ink, fontsize=9)
+        left = left + share
+    ax.bar_label(bars, [f"{in_words(seconds)} in all" for seconds in total], padding=6)
+    ax.legend(ncols=6, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
+    ax.set(xlim=(0, 1.25), xticks=np.arange(0, 1.1, 0.25), xlabel=f"share of the time per {per}")
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    return as_rows(ax, names)
+
+
+def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
+    """Draw tiles `tile` inches wide on one Axes, each with its text above."""
+    height, width = np.shape(tiles)[-2:]
+    columns = min(columns, len(tiles))
+    rows = -(-len(tiles) // columns)
+    across, down = 1.1 * width, height + 0.3 * width / tile
+    _, ax = plt.subplots(figsize=(tile * columns * 1.1, tile * rows * down / width + 0.05))
+    for k, (pixels, text, ink) in enumerate(zip(tiles, texts, inks, strict=True)):
+        x, y = k % columns * across, k // columns * down
+        ax.imshow(np.squeeze(pixels), extent=(x, x + width, y + height, y), **look)
+        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=ink)
+    ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
+    ax.axis("off")
+    return ax
+
+
+# --- times in parts, one bar above the other: where each step of a ladder spends its time ---------
+
+
+@measured
+def parts(times: Mapping[str, Mapping[str, float]], *, per: str = "call") -> Axes:
+    """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends."""
+    scale, unit = time_unit(max(sum(each.values()) for each in times.values()))
+    names, kinds = list(times), dict.fromkeys(part for each in times.values() for part in each)
+    _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.45 * len(names)))
+    left = np.zeros(len(names))
+    for kind, color in zip(kinds, part_colors(kinds), strict=True):
+        length = np.array([scale * each.get(kind, 0.0) for each in times.values()])
+        bars = ax.barh(names, length, 0.66, left, color=color, label=kind, edgecolor="white")
+        left = left + length
+    texts = [
+        f"{in_words(sum(each.values()))}: "
+        + ", ".join(f"{k} {in_words(t)}" for k, t in each.items())
+        for each in times.values()
+    ]
+    ax.bar_label(bars, texts, padding=6, fontsize=8)
+    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
+    ax.set(xlim=(0, 1.65 * left.max()), xlabel=f"{unit} per {per}")
+    return as_rows(ax, names)
+
+
+# --- the plot of a report of `bench` --------------------------------------------------------------
+
+
+def keep(report: dict, folder: Path) -> Path:
+    """Write a report of `bench.run` and its plot to a folder; the path of the report.
+
+    Raises OSError where they cannot be.
+    """
+    path = bench.keep(report, folder)
+    draw(report, path.with_suffix(".png"))
+    return path
+
+
+def draw(report: dict, file: Path) -> None:
+    """Save the speedups in a report of `bench.run` as an image file."""
+    rows = report["results"]
+    timings = {
+        r["kernels"]: Timing(r["kernels"], tuple(r["samples"]), processes=r.get("processes", 1))
+        for r in rows
+    }
+    base = BASE if BASE in timings else report["ratio_to"]
+    title = f"An epoch of {rows[0]['n_images']:,} images, batches of {rows[0]['batch']}"
+    if simd := bench.vectors(report):
+        title += f", with {simd}"
+    axes = speedups(timings, base=base, per="epoch", title=title)
+    axes.figure.savefig(file, dpi=150)
+    plt.close(axes.figure)

@@ -1,0 +1,341 @@
+"""Pictures of a run: which thread takes which task, what it reads and writes, what ranks send.
+
+They are drawn from what a program really did. `title` and `caption` are those of `plots`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.ticker import EngFormatter, LogLocator
+
+from cnnlab.measure.timing import Timing
+from cnnlab.plots.style import (
+    COLORS,
+    ERRORS,
+    GREY,
+    INK,
+    LAYERS,
+    WRONG,
+    colors,
+    figure,
+    label_ends,
+    measured,
+)
+from cnnlab.ranks.schedules import NOBODY, SCHEDULES
+
+
+@figure
+def loads(
+    taken: Mapping[str, Sequence[int]],
+    n_threads: int,
+    *,
+    work: Sequence[float] | None = None,
+    unit: str = "tasks",
+) -> np.ndarray:
+    """Draw each thread's tasks one after the other, with a panel for each way to schedule them.
+
+    `taken[name][i]` is the thread that took task i, `work[i]` the length of that task. The dashed
+    line is the end of the work if it were divided evenly. From blue to brown: low to high numbers.
+    """
+    tasks = len(next(iter(taken.values())))
+    work = np.ones(tasks) if work is None else np.asarray(work, float)
+    height = 1.1 + 0.32 * n_threads
+    _, axes = plt.subplots(
+        1, len(taken), figsize=(9, height), sharex=True, sharey=True, squeeze=False
+    )
+    for ax, (name, owners) in zip(axes[0], taken.items(), strict=True):
+        ends = np.zeros(n_threads)
+        for i, thread in enumerate(owners):
+            look = {"color": LAYERS[i * len(LAYERS) // tasks], "edgecolor": "white"}
+            ax.barh(thread, work[i], 0.8, ends[thread], linewidth=0.8, **look)
+            ends[thread] += work[i]
+        ax.axvline(work.sum() / n_threads, color=GREY, linestyle="--", linewidth=1.2)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlabel=unit, yticks=range(n_threads), ylim=(n_threads - 0.4, -0.6))
+        ax.grid(axis="y", visible=False)
+        ax.locator_params(axis="x", integer=True)
+    axes[0, 0].set_ylabel("thread")
+    return axes[0]
+
+
+@figure
+def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str]) -> Axes:
+    """Draw the element that each access goes to, in order: a row per kernel, a panel per array.
+
+    `logs` are those of `check.access_log.accesses`, by kernel.
+    """
+    shape = len(logs), len(arrays)
+    size = (9, 0.6 + 1.5 * len(logs))
+    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharex=True, sharey="col")
+    for row, (kernel, log) in zip(axes, logs.items(), strict=True):
+        for ax, array in zip(row, arrays, strict=True):
+            for kind, color in (("read", COLORS["vector"]), ("write", COLORS["device"])):
+                steps_seen = [t for t, entry in enumerate(log) if entry[:2] == (array, kind)]
+                places = [log[t][2] for t in steps_seen]
+                ax.plot(steps_seen, places, ".", color=color, markersize=3, label=kind)
+            ax.locator_params(nbins=4, integer=True)
+        row[0].set_ylabel(kernel, rotation=0, ha="right", va="center")
+    for ax, array in zip(axes[0], arrays, strict=True):
+        ax.set_title(f"place in {array}", fontsize=10)
+    for ax in axes[-1]:
+        ax.set_xlabel("access number")
+    look = {"frameon": False, "markerscale": 3, "ncols": 2, "fontsize": 8}
+    axes[0, 0].legend(loc="lower left", bbox_to_anchor=(-0.9, 1.0), **look)
+    return axes
+
+
+@figure
+def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
+    """Draw allreduce schedules for `size` ranks and n elements: rounds downwards, ranks across.
+
+    An arrow's width grows with its number of elements. Blue ones are added, orange ones replace.
+    """
+    _, axes = plt.subplots(1, len(names), figsize=(2.6 * len(names) + 0.4, 4.2), squeeze=False)
+    for ax, name in zip(axes[0], names, strict=True):
+        programs = [list(SCHEDULES[name](rank, size, n)) for rank in range(size)]
+        rounds = len(programs[0])
+        for rank, program in enumerate(programs):
+            ax.plot([rank, rank], [0, rounds], color="#dddddd", zorder=0)
+            for k, step in enumerate(program):
+                if step.source != NOBODY and step.c < step.d:
+                    look = {"arrowstyle": "->", "color": COLORS["vector" if step.add else "device"]}
+                    look |= {"lw": 0.5 + 2.0 * (step.d - step.c) / n, "shrinkA": 0, "shrinkB": 0}
+                    ax.annotate("", (rank, k + 0.9), (step.source, k + 0.1), arrowprops=look)
+        ax.set_title(f"{name}, {rounds} rounds", fontsize=10)
+        ax.set(xlim=(-0.5, size - 0.5), ylim=(rounds, 0), xlabel="rank", xticks=range(size))
+        ax.grid(visible=False)
+        ax.locator_params(axis="y", integer=True)
+    axes[0, 0].set_ylabel("round")
+    return axes[0]
+
+
+@measured
+def times_by_size(
+    sizes: Sequence[int],
+    timings: Mapping[str, Sequence[Timing]],
+    predicted: Mapping[str, Sequence[float] | Callable] | None = None,
+    *,
+    unit: str = "elements",
+) -> Axes:
+    """Draw measured times (points) and predicted times (lines) over sizes, on logarithmic axes.
+
+    A measurement and its prediction have the same name and colour; other predictions are grey. A
+    prediction is a time for each size, or a function of it.
+    """
+    _, ax = plt.subplots(figsize=(7.5, 4.2))
+    ax.set(xscale="log", yscale="log", xlabel=unit, ylabel="time")
+    ax.yaxis.set_major_formatter(EngFormatter("s"))
+    if max(sizes) < 1000 * min(sizes):  # else powers of ten are the ticks
+        ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.minorticks_off()
+    palette = dict(zip(timings, colors(list(timings)), strict=True))
+    ends = {}  # of each name: where its points or its line end
+    for name, seconds in (predicted or {}).items():
+        color, at = palette.get(name, GREY), sizes
+        if callable(seconds):
+            at = np.geomspace(min(sizes), max(sizes), 99)
+            seconds = [seconds(n) for n in at]
+        at = at[: len(seconds)]
+        ax.plot(at, seconds, "-" if name in palette else ":", color=color, lw=1)
+        ends[name] = at[-1], seconds[-1], name, color
+    for name, series in timings.items():
+        value, low, high = np.array([(t.median, t.low, t.high) for t in series]).T
+        errors = [value - low, high - value]
+        at, style = sizes[: len(value)], {"fmt": "o", "markersize": 4, "color": palette[name]}
+        ax.errorbar(at, value, errors, **style, **ERRORS)
+        if name not in ends or at[-1] >= ends[name][0]:
+            ends[name] = at[-1], value[-1], name, palette[name]
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+    ax.figure.canvas.draw()  # limits are final now
+    label_ends(ax, list(ends.values()))
+    return ax
+
+
+@figure
+def launch_grid(
+    owners: np.ndarray, *, labels: np.ndarray | None = None, cell: float = 0.42
+) -> Axes:
+    """Draw a grid of elements (rows, columns), coloured by the thread block that computes each.
+
+    `owners` holds the number of the block, negative if there is none; `labels` the text, by default
+    that number. An element is `cell` inches wide.
+    """
+    rows, columns = owners.shape
+    _, ax = plt.subplots(figsize=(min(9, 0.6 + cell * columns), 0.8 + cell * rows))
+    shade = np.where(owners < 0, np.nan, owners % len(LAYERS))
+    ax.imshow(shade, cmap=ListedColormap(LAYERS), vmin=-0.5, vmax=len(LAYERS) - 0.5, alpha=0.55)
+    labels = owners if labels is None else labels
+    for (row, column), label in np.ndenumerate(labels):
+        if owners[row, column] >= 0:
+            ax.text(column, row, label, ha="center", va="center", fontsize=8, color=INK)
+    ax.set(xticks=range(columns), yticks=range(rows), xlabel="column", ylabel="row")
+    ax.grid(visible=False)
+    return ax
+
+
+@figure
+def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
+    """Draw the first requests of a warp for an array, with a panel for each trace.
+
+    A row is one access in the source by 32 threads together, from the first thread (dark) to the
+    last (light). A box is a sector of 32 bytes, grey if the request moves it; the number below is
+    its first element. Sectors that no request touches are left out.
+    """
+    _, axes = plt.subplots(
+        len(traces),
+        1,
+        figsize=(9, 0.5 + (0.75 + 0.3 * requests) * len(traces)),
+        squeeze=False,
+    )
+    for ax, (name, trace) in zip(axes[:, 0], traces.items(), strict=True):
+        per = 32 // next(a.item for a in trace.arrays if a.name == array)
+        rows = [trace.index[r] for r in trace.requests(array)[:requests]]
+        sectors = np.unique(np.concatenate(rows) // per)
+        for row, places in enumerate(rows):
+            slots = np.searchsorted(sectors, places // per)
+            for slot in range(len(sectors)):
+                moved = slot in slots
+                color = to_rgba(GREY, 0.3) if moved else "none"
+                look = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4}
+                ax.add_patch(plt.Rectangle((slot, row - 0.4), 1, 0.8, **look))
+            shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(places)))
+            within = (places % per + 0.5) / per
+            ax.scatter(slots + within, np.full(len(places), row), c=shades, s=10, marker="s")
+        ax.set(ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)), ylabel="request")
+        ax.set_xticks(range(len(sectors)), sectors * per, fontsize=7)
+        ax.tick_params(axis="x", labelbottom=True, length=0)
+        ax.grid(visible=False)
+        mean = np.mean([len(np.unique(places // per)) for places in rows])
+        ax.set_title(
+            f"{name}: {mean:.3g} {'sector' if mean == 1 else 'sectors'} a request", fontsize=10
+        )
+    widest = max(ax.dataLim.x1 for ax in axes[:, 0])
+    for ax in axes[:, 0]:
+        ax.set_xlim(0, np.ceil(widest))
+    axes[-1, 0].set_xlabel(f"place in {array} at which a sector begins")
+    return axes[:, 0]
+
+
+@figure
+def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
+    """Draw a block's accesses to a shared array from barrier to barrier, a panel for each trace.
+
+    Between two barriers, a dot is an element that was read, a ring one that was written.
+    """
+    shape = 1, len(traces)
+    steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())
+    size = (9, 1.2 + 0.28 * steps)
+    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True)
+    for ax, (name, trace) in zip(axes[0], traces.items(), strict=True):
+        number = next(i for i, a in enumerate(trace.arrays) if a.name == array)
+        mine = (trace.array == number) & (trace.block == block)
+        for write, look in (
+            (False, {"color": COLORS["vector"], "s": 8, "label": "read"}),
+            (
+                True,
+                {"facecolors": "none", "edgecolors": COLORS["device"], "s": 26, "label": "written"},
+            ),
+        ):
+            rows = mine & ((trace.flags & 1 > 0) == write)
+            ax.scatter(trace.index[rows], trace.barriers[rows], linewidth=0.8, **look)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlabel=f"place in {array}", yticks=range(steps), ylim=(steps - 0.5, -0.5))
+    axes[0, 0].set_ylabel("barriers passed")
+    axes[0, -1].legend(loc="lower right", fontsize=8)
+    return axes[0]
+
+
+# --- pictures of what a kernel's threads touch ----------------------------------------------------
+
+WRITE, BANKS, MOST_THREADS = 1, 32, 256
+
+
+def accesses(traces: Sequence, *, threads: int = MOST_THREADS) -> np.ndarray | None:
+    """Draw which thread touches which element, with a row for each launch; say what is at fault.
+
+    A panel is an array: dots are reads, rings are writes, crosses lie outside of the array. The
+    first `threads` threads are drawn. Prints a line, and returns None, where nothing was accessed.
+    """
+    traces = [trace for trace in traces if len(trace)]
+    if not traces:
+        print("No access yet: there is nothing to draw.")
+        return None
+    faults = [fault for trace in traces for fault in trace.faults()]
+    outside = sum(int(_outside(trace).sum()) for trace in traces)
+    total = sum(map(len, traces))
+    kinds = ", ".join(dict.fromkeys(fault.kind for fault in faults))
+    title = f"{total:,} accesses, {f'at fault: {kinds}' if faults else 'none at fault'}"
+    return _draw(traces, threads, title=title + f" ({outside:,} of them)" * bool(outside))
+
+
+def _outside(trace) -> np.ndarray:
+    """Which accesses lie outside of their array."""
+    sizes = np.array([array.size for array in trace.arrays] + [0])[trace.array]
+    return (trace.index < 0) | (trace.index >= sizes)
+
+
+@figure
+def _draw(traces: Sequence, threads: int) -> np.ndarray:
+    """Draw the elements that each thread reads and writes, a row for each launch."""
+    used = [sorted({int(n) for n in trace.array if n >= 0}) for trace in traces]
+    columns = max(map(len, used))
+    size = (max(4, 2.25 * columns), 0.6 + 2.3 * len(traces))
+    _, axes = plt.subplots(len(traces), columns, figsize=size, squeeze=False)
+    for row, trace, numbers in zip(axes, traces, used, strict=True):
+        who = trace.block * int(np.prod(trace.block_size)) + trace.thread
+        write, outside, early = trace.flags & WRITE > 0, _outside(trace), who < threads
+        for ax, number in zip(row, numbers, strict=False):
+            array, mine = trace.arrays[number], (trace.array == number) & early
+            for rows, look in (
+                (mine & ~write & ~outside, {"color": COLORS["vector"], "s": 4}),
+                (
+                    mine & write & ~outside,
+                    {"facecolors": "none", "edgecolors": COLORS["device"], "s": 16, "lw": 0.8},
+                ),
+                (mine & outside, {"color": WRONG, "s": 22, "marker": "x", "lw": 1}),
+            ):
+                seen = np.unique(np.stack([who[rows], trace.index[rows]]), axis=1)
+                ax.scatter(*seen, **look)
+            ax.axhline(array.size - 0.5, color=GREY, lw=0.8, ls="--")
+            where = ", shared" if array.shared else ""
+            ax.set_title(f"{array.name}{where}: {array.size:,} elements", fontsize=9)
+            first = f" (the first {threads})" * bool(not early.all())
+            ax.set_xlabel(f"thread{first}")
+            ax.set_ylim(max(array.size, trace.index[mine].max(initial=0)), -1)
+            ax.locator_params(nbins=4, integer=True)
+        for ax in row[len(numbers) :]:
+            ax.set_visible(False)
+        row[0].set_ylabel(f"{trace.kernel}\nelement")
+    return axes
+
+
+@figure
+def banks(trace, array: str, *, write: bool = False) -> Axes:
+    """Draw the banks of the first request for a shared array that takes the most turns.
+
+    A column is one of the 32 banks, a row a turn; a square is a word, with the number of a thread
+    that wants it. A request without a conflict is one row.
+    """
+    requests, turns = trace.requests(array, write), trace.conflicts(array, write)
+    rows = requests[int(turns.argmax())]
+    number = next(i for i, each in enumerate(trace.arrays) if each.name == array)
+    words = trace.index[rows] * trace.arrays[number].item // 4
+    words, first = np.unique(words, return_index=True)
+    _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
+    height = np.zeros(BANKS, int)
+    for word, at in zip(words, first, strict=True):
+        bank = word % BANKS
+        look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
+        ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
+        text = str(trace.thread[rows[at]] % 32)
+        ax.text(bank, height[bank], text, ha="center", va="center", fontsize=7, color=INK)
+        height[bank] += 1
+    ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))
+    ax.set(xlabel="bank; the number is a thread of the warp", ylabel="turn")
+    ax.set_xticks(range(0, BANKS, 4))
+    ax.grid(visible=False)
+    return ax

@@ -1,0 +1,36 @@
+import pytest
+
+from cnnlab.measure import challenge
+
+
+def right(comm, array):
+    import numpy as np
+
+    part = array.copy()
+    comm.Reduce(part, array if comm.rank == 0 else None)
+    comm.Bcast(array)
+    assert isinstance(array, np.ndarray)
+
+
+def wrong(comm, array):
+    array *= comm.size
+
+
+def unfinished(comm, array): ...
+
+
+def test_an_empty_answer_is_not_timed(capsys):
+    assert challenge.challenge_ranks_challenge("allreduce", unfinished) is None
+    assert "still open" in capsys.readouterr().out
+
+
+@pytest.mark.mpi
+def test_a_wrong_answer_is_not_timed_and_a_right_one_is_beside_the_library(capsys):
+    for answer in (right, wrong):
+        answer.__module__ = "__main__"
+    assert challenge.challenge_ranks_challenge("allreduce", wrong, n=10) is None
+    assert "not yet right" in capsys.readouterr().out
+    found = challenge.challenge_ranks_challenge(
+        "allreduce", right, {"again": right}, n=10, repeats=3
+    )
+    assert list(found) == ["again", "MPI", "mine"] and all(t.n == 3 for t in found.values())

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from cnnlab.cuda.step import Step
+from cnnlab.lessons import lesson_33
+from cnnlab.lessons.lesson_33 import Cost, Launch, busy, costs, modelled, timeline
+from cnnlab.network import Network
+from tests.cuda.test_cupy_device import stand_in  # noqa: F401
+
+IMAGES = np.random.default_rng(0).random((8, 1, 28, 28), np.float32)
+
+
+def make(batch):
+    return Step(Network().parameters(), IMAGES, np.arange(8) % 10, batch=batch)
+
+
+def test_the_slower_of_host_and_device_sets_the_pace():
+    quick, slow = [Cost("k", 0, 1.0)] * 3, [Cost("k", 0, 5.0)] * 3
+    assert [one.begin for one in modelled(quick, 2.0)] == [2, 4, 6]
+    assert [one.begin for one in modelled(slow, 2.0)] == [2, 7, 12]
+    assert [one.asked for one in modelled(slow, 2.0)] == [0, 2, 4]
+    assert [one.begin for one in modelled(quick, 2.0, waits=True)] == [2, 5, 8]
+    assert busy(modelled(quick, 2.0)) == pytest.approx(3 / 7)
+
+
+def test_bytes_are_counted_and_grow_with_the_batch():
+    found = costs(make, [4, 8])
+    assert [cost.kernel for cost in found[4]] == ["image_gradients", "add_and_update"]
+    assert found[8][0].moved == pytest.approx(2 * found[4][0].moved, rel=0.01)
+    bandwidth = lesson_33.GPUS["T4"].bandwidth
+    assert found[4][0].seconds == pytest.approx(found[4][0].moved / bandwidth)
+    assert timeline(make, 4, found[4]) == modelled(found[4]) and "not measured" in lesson_33.said()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_on_a_gpu_events_tell(stand_in, waits):  # noqa: F811
+    found = costs(make, [4])[4]
+    assert [cost.seconds for cost in found] == [0.002 / lesson_33.COPIES] * 2
+    launches = timeline(make, 4, found, waits=waits)
+    assert all(isinstance(one, Launch) and one.asked <= one.returned for one in launches)
+    assert [one.end for one in launches] == pytest.approx([0.002, 0.004])  # an event each
+    assert all(one.begin >= one.asked for one in launches) and launches[1].begin >= 0.002
+    assert "measured on GPU: Tesla T4" in lesson_33.said()
+
+
+def test_work_begins_after_it_was_asked_for_and_after_what_was_there_before(
+    stand_in,  # noqa: F811
+    monkeypatch,
+):
+    stamps = [(0.001, 0.002, 0.003), (0.002, 0.003, 0.005), (0.007, 0.008, 0.009)]
+    monkeypatch.setattr(lesson_33.cuda, "stamps", lambda calls, waits: stamps)
+    launches = timeline(make, 4, [Cost("a", 0, 1.0), Cost("b", 0, 1.0), Cost("c", 0, 0.001)])
+    assert [one.begin for one in launches] == [0.001, 0.003, 0.008]

@@ -1,0 +1,65 @@
+import pytest
+
+from cnnlab.data import load
+from cnnlab.measure import bench, timing
+from cnnlab.training import method
+
+
+def contestants(*names, n_images=50, against=None):
+    return bench.contestants(names, load("digits", n_images, 10), 20, 1, against)
+
+
+def test_contestants_have_the_names_of_their_strategies():
+    found = contestants("vector", "loops")
+    assert {name: one.strategy.name for name, one in found.items()} == {
+        "vector": "vector",
+        "loops": "loops",
+    }
+    with pytest.raises(ValueError, match="against: expected one of torch, got 'jax'"):
+        contestants("loops", against="jax")
+
+
+def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
+    monkeypatch.setattr(method, "IN_A_ROW", 45)
+    found = contestants("loops", "vector")
+    taken = {name: one.steps for name, one in found.items()}
+    calls = {}
+
+    def compare(given, **how):
+        calls.update(given)
+        return {name: timing.Timing(name, (6.0,)) for name in given}
+
+    monkeypatch.setattr(timing, "compare", compare)
+    timed = bench.step_times(found, others={"other": print})
+    assert calls == taken | {"other": print}
+    assert {name: t.samples for name, t in timed.items()} == {
+        "loops": (6.0,),
+        "vector": (3.0,),  # two in a call
+        "other": (6.0,),
+    }
+    epoch = {name: t.median for name, t in bench.epochs(found, 20, 1).items()}
+    assert epoch == {"loops": 6 * 3000, "vector": 3 * 3000}
+
+
+def test_the_peak_takes_part_as_the_time_of_an_epochs_multiply_adds(monkeypatch):
+    monkeypatch.setattr(bench.machine, "peak_sweep", lambda: (print, bench.FLOPS / 2))
+
+    def compare(given, *, min_time, **how):
+        assert min_time == 0.03
+        return {name: timing.Timing(name, (3.0,)) for name in given}
+
+    monkeypatch.setattr(timing, "compare", compare)
+    found = bench.epochs(contestants("loops"), 20, 1, peak=True, min_time=0.03)
+    assert found["peak"].median == 6 and found["loops"].median == 9000
+
+
+def test_a_wrong_contestant_is_not_timed(monkeypatch):
+    found = contestants("vector", "loops")
+    timed = []
+    monkeypatch.setattr(found["vector"], "steps", lambda: timed.append("vector"))
+    monkeypatch.setattr(
+        found["loops"].strategy.module, "conv_backward_bias", lambda dz, db: db.fill(0)
+    )
+    with pytest.raises(AssertionError, match="gradients of loops"):
+        bench.epochs(found, 20, 1)
+    assert not timed

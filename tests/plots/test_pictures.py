@@ -1,0 +1,96 @@
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from cnnlab import cuda
+from cnnlab.measure.timing import Timing
+from cnnlab.plots import pictures
+
+matplotlib.use("Agg")
+SOURCE = """
+extern "C" __global__ void k(const float* a, float* out, int by)
+{
+    __shared__ float sums[32];
+    sums[threadIdx.x] = a[threadIdx.x * by];
+    __syncthreads();
+    out[threadIdx.x] = sums[31 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def traces():
+    kernels, a, out = cuda.Kernels(SOURCE), np.zeros(64, np.float32), np.zeros(32, np.float32)
+    with cuda.traced() as found:
+        for by in (1, 2):
+            kernels.launch("k", (1,), (32,), a, out, by)
+    return dict(zip(("neighbours", "every other"), found, strict=True))
+
+
+def saved(axes) -> int:
+    file = io.BytesIO()
+    np.ravel(axes)[0].figure.savefig(file)
+    return len(file.getvalue())
+
+
+def test_requests_show_the_sectors_that_are_moved(traces):
+    axes = pictures.warp_requests(traces, "a", title="Requests")
+    titles = [ax.get_title() for ax in axes]
+    assert titles == ["neighbours: 4 sectors a request", "every other: 8 sectors a request"]
+    assert [len(ax.patches) for ax in axes] == [4, 8]
+    assert axes[0].get_xlim() == axes[1].get_xlim() == (0, 8)  # a box is as wide in both
+    assert saved(axes) > 5000
+
+
+def test_shared_steps_show_reads_and_writes_between_barriers(traces):
+    axes = pictures.shared_steps(traces, "sums")
+    read, written = (dots.get_offsets() for dots in axes[0].collections)
+    assert sorted(map(tuple, read)) == [(i, 1) for i in range(32)]
+    assert sorted(map(tuple, written)) == [(i, 0) for i in range(32)]
+    assert saved(axes) > 5000
+
+
+def test_a_launch_grid_leaves_places_without_an_owner_empty():
+    ax = pictures.launch_grid(np.array([[0, 0, 1], [1, -1, -1]]))
+    assert [text.get_text() for text in ax.texts] == ["0", "0", "1", "1"]
+    assert saved(ax) > 2000
+
+
+def test_loads_end_where_the_work_ends():
+    axes = pictures.loads({"blocks": [0, 0, 1], "turns": [0, 1, 0]}, 2, work=[1, 2, 4])
+    ends = [max(bar.get_x() + bar.get_width() for bar in ax.patches) for ax in axes]
+    assert ends == [4, 5]
+
+
+def test_access_maps_show_what_was_read_and_written():
+    log = [("x", "read", 0), ("x", "read", 3), ("z", "write", 1)]
+    axes = pictures.access_maps({"kernel": log}, ["x", "z"])
+    assert [list(line.get_ydata()) for line in axes[0, 0].lines] == [[0, 3], []]
+    assert [list(line.get_ydata()) for line in axes[0, 1].lines] == [[], [1]]
+    (ax,) = pictures.access_maps({"kernel": 300 * log}, ["z"])[0]
+    assert list(ax.lines[1].get_xdata()) == [*range(2, 900, 3)], "every access, however many"
+
+
+def test_every_schedule_has_a_panel():
+    axes = pictures.schedules(["ring", "tree"], 4, 8)
+    assert [ax.get_title().split(":")[0].split(",")[0] for ax in np.ravel(axes)] == ["ring", "tree"]
+
+
+def test_times_by_size_needs_only_timings():
+    timings = {"ring": [Timing("ring", (1e-5, 2e-5)), Timing("ring", (1e-3, 2e-3))]}
+    ax = pictures.times_by_size([10, 1000], timings)
+    assert saved(ax) > 2000
+    ax = pictures.times_by_size([10, 1000], timings, {"bound": lambda n: 1e-6 * n})
+    x, y = ax.lines[0].get_data()
+    np.testing.assert_allclose(y, 1e-6 * x)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10", "1,000"]
+    assert len(x) > 50 and x[0] == 10 and ax.yaxis.get_major_formatter()(1e-5) == "10 µs"
