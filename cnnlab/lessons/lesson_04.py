@@ -70,7 +70,7 @@ def layer_shares_multiply_adds() -> dict[str, int]:
 def seconds(names: Sequence[str], batch: int, repeats: int = 15) -> dict[str, dict[str, float]]:
     """The seconds of an epoch in each layer and in the sigmoid, by strategy: operations added up.
 
-    Each is timed alone, see `bench.layers`; the loss counts as sigmoid.
+    Each is timed alone, see `measure.layers`; the loss counts as sigmoid.
     """
     found = {name: dict.fromkeys([*LAYERS.values(), SIGMOID], 0.0) for name in names}
     for operation, timings in layers(names, batch, repeats).items():

@@ -23,10 +23,10 @@ from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import CONTRACT, reference
 from cnnlab.kernels.variants.convolutions import WAYS, Way
 from cnnlab.measure import timing
-from cnnlab.measure import timing as measure
 from cnnlab.measure.challenge import MINE
-from cnnlab.measure.timing import digits, in_words
+from cnnlab.measure.timing import Timing, digits, in_words
 from cnnlab.network import Network, Place
+from cnnlab.plots import charts
 from cnnlab.plots.style import (
     COLORS,
     GREY,
@@ -305,7 +305,7 @@ SEVERAL = 16  # images in a sample, or more
 class Costs:
     """The costs of one operation of a layer: way → images in a micro-batch → cost."""
 
-    timings: Mapping[str, Mapping[int, measure.Timing]]
+    timings: Mapping[str, Mapping[int, Timing]]
     workspaces: Mapping[str, Mapping[int, int]]  # bytes
 
     @property
@@ -362,13 +362,13 @@ def costs(
             call = functools.partial(in_micro_batches, operation, pieces, *given, ways=ways)
             given[-1][:] = np.nan
             call()
-            measure.same(given[-1], expected, name=f"{operation} by {name}", rtol=1e-3)
+            timing.same(given[-1], expected, name=f"{operation} by {name}", rtol=1e-3)
             for_sum = given[-1].nbytes if adds_up(operation) and size < max(sizes) else 0
             bytes_of[name, size] = way.workspace(operation, *letters(place, size)) + for_sum
             calls[name, size] = call
     found = {
-        (name, size): measure.Timing(name, tuple(s / counts[size] for s in timing.samples))
-        for (name, size), timing in measure.compare(calls, repeats=repeats).items()
+        (name, size): Timing(name, tuple(s / counts[size] for s in timed.samples))
+        for (name, size), timed in timing.compare(calls, repeats=repeats).items()
     }
     return Costs(
         {name: {size: found[name, size] for size in sizes} for name in ways},
@@ -636,3 +636,19 @@ def in_bytes(size: float) -> str:
     """Bytes with three significant digits, such as "2.05 MiB"."""
     unit, name = (MIB, "MiB") if size >= MIB else (KIB, "KiB")
     return f"{digits(size / unit)} {name}"
+
+
+def challenge_workspace(operation: str, mine: Callable, place, plans: Mapping, cap) -> Axes | None:
+    """Prove a convolution under a cap of workspace, and draw its time beside those of plans.
+
+    The arguments are those of `challenge`. Returns None where the kernel is not
+    right yet, or takes more memory: only the verdict is shown.
+    """
+    timings = challenge(operation, mine, place, plans, cap)
+    if timings is None:
+        return None
+    base = next(iter(plans))
+    times = timing.ratio(timings[MINE], timings[base]).value
+    title = f"Your {operation} takes {times:.3g} times as long"
+    print(f"{title} as {base}.")
+    return charts.speedups(timings, base=base, title=f"{title} as {base}")

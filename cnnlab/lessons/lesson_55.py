@@ -407,10 +407,10 @@ def from_consistent_to_independent(points: Mapping[str, tuple[float, float]], le
     _, ax = plt.subplots(figsize=(8, 5.4))
     families = list(dict.fromkeys(name.split()[0] for name in points))
     color = dict(zip(families, colors(families), strict=True))
-    for name, (sent, accuracy) in points.items():
+    for name, (sent, right) in points.items():
         own = color[name.split()[0]]
-        ax.plot(sent, accuracy, "o", color=own, markersize=7)
-        note(ax, name, (sent, accuracy), (6, -3), color=own, fontsize=9)
+        ax.plot(sent, right, "o", color=own, markersize=7)
+        note(ax, name, (sent, right), (6, -3), color=own, fontsize=9)
     ax.axhline(level, color=GREY, linestyle="--", linewidth=1.2)
     ax.set_xscale("symlog", linthresh=100, linscale=0.5)
     most = max(sent for sent, _ in points.values())

@@ -15,8 +15,20 @@ from cnnlab.measure.bench import (
     step_times,
     table,
 )
+from cnnlab.measure.timing import (
+    Timing,
+    alternately,
+    as_table,
+    compare,
+    in_words,
+    measure,
+    ratio,
+    same,
+    speedup,
+)
 
 __all__ = [
     "EPOCH", "FLOPS", "LAYERS", "Contestant", "contestants", "epochs", "layer_call",
-    "layer_shapes", "layers", "recorded", "run", "step_times", "table",
+    "Timing", "alternately", "as_table", "compare", "in_words", "layer_shapes", "layers", "measure",
+    "ratio", "recorded", "run", "same", "speedup", "step_times", "table",
 ]  # fmt: skip

@@ -101,10 +101,10 @@ def floor(operation: str, batch: int, moved: int, n_threads: int) -> float | Non
 
 # --- a challenge on ranks -------------------------------------------------------------------------
 
-CHALLENGE_RANKS_MINE, CHALLENGE_RANKS_GOAL = "mine", "MPI"
+MPI = "MPI"  # the collective of the library
 
 
-def challenge_ranks_challenge(
+def challenge_ranks(
     operation: str,
     mine: Callable,
     rungs: Mapping[str, Callable] | None = None,
@@ -124,7 +124,7 @@ def challenge_ranks_challenge(
         return None
     if not collective.collective(operation, mine):
         return None
-    calls = {**(rungs or {}), CHALLENGE_RANKS_GOAL: None, CHALLENGE_RANKS_MINE: mine}
+    calls = {**(rungs or {}), MPI: None, MINE: mine}
     with cluster(n_ranks or max(2, min(8, thread_pool.usable_cores()))) as ranks:
         samples = ranks.run(measure.race, operation, calls, n, repeats)[0]
     return {name: Timing(name, tuple(samples[name])) for name in calls}
@@ -151,7 +151,7 @@ class Traffic:
         return f"Your {self.operation} moves {mine} times the least bytes{others}."
 
 
-def traffic_challenge(
+def challenge_traffic(
     operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, *, batch: int = 1
 ) -> Traffic | None:
     """Prove a function that launches kernels, then count the bytes that it and the rungs move.

@@ -18,7 +18,7 @@ from cnnlab.ranks.record import Traced
 from cnnlab.ranks.schedules import SCHEDULES, block
 from cnnlab.ranks.slow import network
 from cnnlab.ranks.virtual import Link, World
-from cnnlab.training import Replica, Sgd
+from cnnlab.training import Sgd
 from cnnlab.training.optimizers import OPTIMIZERS
 from cnnlab.training.pace import Look
 from cnnlab.training.replica import Replica

@@ -6,11 +6,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from cnnlab import cuda
-from cnnlab.lessons import lesson_51
-from cnnlab.measure import challenge as on_ranks
-from cnnlab.measure import challenge as traffic
-from cnnlab.measure.challenge import GOAL, MINE, event_times
-from cnnlab.measure.challenge import challenge as prove_and_time
+from cnnlab.measure import challenge as measured
+from cnnlab.measure.challenge import GOAL, MINE, MPI, Traffic
 from cnnlab.measure.timing import ratio
 from cnnlab.plots import charts
 from cnnlab.plots.style import GREY, as_rows, colors, figure, note
@@ -21,11 +18,11 @@ def challenge(
 ) -> Axes | None:
     """Prove a kernel, say what share of `vector` and of the machine's roof it reaches, and draw it.
 
-    `rungs` are kernels of the lesson by name, with the arguments of `mine`; `how` is that of
-    `bench.challenge`: `n_threads`, `batch`, `repeats`. The dashed line is the roof. Returns None
-    where the kernel is not right yet: only its verdict is shown.
+    `rungs` are kernels of the lesson by name, with the arguments of `mine`; `how` goes to
+    `measure.challenge.challenge`: `n_threads`, `batch`, `repeats`. The dashed line is the roof.
+    Returns None where the kernel is not right yet: only its verdict is shown.
     """
-    found = prove_and_time(operation, mine, rungs, **how)
+    found = measured.challenge(operation, mine, rungs, **how)
     if found is None:
         return None
     print(found)
@@ -40,33 +37,16 @@ def challenge_ranks(
 ) -> Axes | None:
     """Prove a collective, say what share of the MPI library's speed it reaches, and draw it.
 
-    `how` is that of `bench.challenge_ranks`: `n` float32, `n_ranks`, `repeats`. Returns None where
+    `how` goes to `measure.challenge.challenge_ranks`: `n`, `n_ranks`, `repeats`. Returns None where
     the collective is not right yet: only its verdict is shown.
     """
-    timings = on_ranks.challenge_ranks_challenge(operation, mine, rungs, **how)
+    timings = measured.challenge_ranks(operation, mine, rungs, **how)
     if timings is None:
         return None
-    share = ratio(
-        timings[on_ranks.CHALLENGE_RANKS_GOAL], timings[on_ranks.CHALLENGE_RANKS_MINE]
-    ).value
+    share = ratio(timings[MPI], timings[MINE]).value
     title = f"Your {operation} reaches {share:.0%} of the speed of MPI's own"
     print(f"{title}.")
-    return charts.speedups(timings, base=on_ranks.CHALLENGE_RANKS_GOAL, title=title)
-
-
-def challenge_workspace(operation: str, mine: Callable, place, plans: Mapping, cap) -> Axes | None:
-    """Prove a convolution under a cap of workspace, and draw its time beside those of plans.
-
-    The arguments are those of `bench.challenge_workspace`. Returns None where the kernel is not
-    right yet, or takes more memory: only the verdict is shown.
-    """
-    timings = lesson_51.challenge(operation, mine, place, plans, cap)
-    if timings is None:
-        return None
-    base = next(iter(plans))
-    title = f"Your {operation} takes {ratio(timings[MINE], timings[base]).value:.3g} times as long"
-    print(f"{title} as {base}.")
-    return charts.speedups(timings, base=base, title=f"{title} as {base}")
+    return charts.speedups(timings, base=MPI, title=title)
 
 
 def challenge_traffic(
@@ -74,10 +54,10 @@ def challenge_traffic(
 ) -> Axes | None:
     """Prove kernels in CUDA C, say how many times the least bytes they move, and draw that.
 
-    `mine` and the `rungs` launch kernels on NumPy arrays; `how` is that of `bench.traffic`:
-    `batch`. Returns None where the kernel is not right yet: only its verdict is shown.
+    `mine` and the `rungs` launch kernels on NumPy arrays; `how` goes to
+    `measure.challenge.challenge_traffic`: `batch`. Returns None where the kernel is not right yet: only its verdict is shown.
     """
-    found = traffic.traffic_challenge(operation, mine, rungs, **how)
+    found = measured.challenge_traffic(operation, mine, rungs, **how)
     if found is None:
         return None
     print(found)
@@ -86,7 +66,7 @@ def challenge_traffic(
 
 
 @figure
-def bytes_moved(found: traffic.Traffic) -> Axes:
+def bytes_moved(found: Traffic) -> Axes:
     """Draw the bytes that kernels move, beside the least that any kernel moves."""
     _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(found.moved)))
     names, sizes = list(found.moved), [moved / 1e3 for moved in found.moved.values()]
@@ -110,11 +90,11 @@ def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256
     stay there, the bytes those of one image, as if nothing were cached.
     """
     if cuda.gpu()[0]:
-        timings = event_times(operation, functions, batch)
+        timings = measured.event_times(operation, functions, batch)
         best = min(timings, key=lambda name: timings[name].median)
         title = f"{operation}, on {cuda.where()}: the fastest is “{best}”"
         return charts.speedups(timings, next(iter(timings)), per=f"batch of {batch}", title=title)
-    found = traffic.count(operation, functions)
+    found = measured.count(operation, functions)
     least = min(found.moved.values())
     best = [name for name, moved in found.moved.items() if moved == least]
     who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(found.moved)} move"

@@ -111,7 +111,7 @@ def speedups(
 
 @measured
 def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads") -> Axes:
-    """Draw the speedup over one worker, the ideal line, and the given `bench.scaling_laws`.
+    """Draw the speedup over one worker, the ideal line, and the given `measure.scaling`.
 
     `timings[i]` is the time on `workers[i]` workers; for several strategies, a dictionary of
     lists. The ideal line rises up to the number of cores.
@@ -193,7 +193,7 @@ def roofline(
     """Draw points (FLOP/byte, FLOP/s) under the roof: `peak` FLOP/s and `bandwidth` bytes/s.
 
     `ceilings` are lower peaks by name, such as the peak of narrower vectors; `caches` the bytes/s
-    from each cache, see `bench.probes.roofs`. After Williams, Waterman and Patterson, "Roofline",
+    from each cache, see `measure.probes.roofs`. After Williams, Waterman and Patterson, "Roofline",
     CACM 2009.
     """
     _, ax = plt.subplots(figsize=(8, 4.4))
@@ -330,7 +330,7 @@ def parts(times: Mapping[str, Mapping[str, float]], *, per: str = "call") -> Axe
 
 
 def keep(report: dict, folder: Path) -> Path:
-    """Write a report of `bench.run` and its plot to a folder; the path of the report.
+    """Write a report of `measure.run` and its plot to a folder; the path of the report.
 
     Raises OSError where they cannot be.
     """
@@ -340,7 +340,7 @@ def keep(report: dict, folder: Path) -> Path:
 
 
 def draw(report: dict, file: Path) -> None:
-    """Save the speedups in a report of `bench.run` as an image file."""
+    """Save the speedups in a report of `measure.run` as an image file."""
     rows = report["results"]
     timings = {
         r["kernels"]: Timing(r["kernels"], tuple(r["samples"]), processes=r.get("processes", 1))

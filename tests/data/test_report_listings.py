@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.data import report
+from cnnlab.data import report_listings
 
 LISTINGS = report()
 RNG = np.random.default_rng(0)

@@ -1,7 +1,6 @@
 import pytest
 
-from cnnlab.data import report
-from cnnlab.data import report as report_tables
+from cnnlab.data import report, report_tables
 
 FIGURES, TABLES = report(), report_tables()
 

@@ -11,20 +11,18 @@ ROOM = "cnnlab.distributed.compressors"
 COMPRESSORS = listed(
     Entry("none", "every number whole, in 32 bits", f"{ROOM}.base:Compressor"),
     Entry("fp16", "every number in 16 bits", f"{ROOM}.base:Halves"),
-    Entry("int8", "the nearest level of a bucket's scale, in 8 bits", f"{ROOM}.levels:Nearest"),
-    Entry(
-        "qsgd", "a level of a bucket's scale, by chance; qsgd4: in 4 bits", f"{ROOM}.levels:Qsgd"
-    ),
-    Entry("terngrad", "minus, zero or plus the scale, by chance", f"{ROOM}.levels:TernGrad"),
+    Entry("int8", "the nearest level of a bucket's scale, in 8 bits", f"{ROOM}.bits:Nearest"),
+    Entry("qsgd", "a level of a bucket's scale, by chance; qsgd4: in 4 bits", f"{ROOM}.bits:Qsgd"),
+    Entry("terngrad", "minus, zero or plus the scale, by chance", f"{ROOM}.bits:TernGrad"),
     Entry("topk", "the largest numbers, as topk:0.01; the rest later", f"{ROOM}.topk:TopK"),
-    Entry("streams", "as topk of all, its sum exact, in streams", f"{ROOM}.streams:Streams"),
+    Entry("streams", "as topk of all, its sum exact, in streams", f"{ROOM}.topk:Streams"),
     Entry(
         "dgc",
         "streams that keep their momentum; dgc:0.01,50 warms up the density",
-        f"{ROOM}.dgc:DeepGradientCompression",
+        f"{ROOM}.topk:DeepGradientCompression",
     ),
-    Entry("topq", "the largest of every 512, in 4 bits, as topq:16", f"{ROOM}.topq:TopLevels"),
-    Entry("one_bit", "signs; what is lost is added to the next", f"{ROOM}.one_bit:OneBit"),
+    Entry("topq", "the largest of every 512, in 4 bits, as topq:16", f"{ROOM}.topk:TopLevels"),
+    Entry("one_bit", "signs; what is lost is added to the next", f"{ROOM}.bits:OneBit"),
 )
 
 

@@ -2,7 +2,7 @@
 
 Arrays here have B images as their innermost index, as many as a register has lanes: a pixel is a
 vector. The kernels say which sums wait in registers, PIXELS or MAPS × TAPS, as many as it takes to
-keep the arithmetic units busy, and as fit (see `compiled.registers`). A block's activations stay in
+keep the arithmetic units busy, and as fit (see `kernels.registers`). A block's activations stay in
 the cache from the forward to the backward pass.
 """
 
