@@ -17,7 +17,6 @@ from cnnlab.measure.bench import (
 )
 from cnnlab.measure.timing import (
     Timing,
-    alternately,
     as_table,
     compare,
     in_words,
@@ -28,7 +27,25 @@ from cnnlab.measure.timing import (
 )
 
 __all__ = [
-    "EPOCH", "FLOPS", "LAYERS", "Contestant", "contestants", "epochs", "layer_call",
-    "Timing", "alternately", "as_table", "compare", "in_words", "layer_shapes", "layers", "measure",
-    "ratio", "recorded", "run", "same", "speedup", "step_times", "table",
+    "EPOCH",
+    "FLOPS",
+    "LAYERS",
+    "Contestant",
+    "Timing",
+    "as_table",
+    "compare",
+    "contestants",
+    "epochs",
+    "in_words",
+    "layer_call",
+    "layer_shapes",
+    "layers",
+    "measure",
+    "ratio",
+    "recorded",
+    "run",
+    "same",
+    "speedup",
+    "step_times",
+    "table",
 ]  # fmt: skip

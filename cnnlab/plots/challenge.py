@@ -55,7 +55,8 @@ def challenge_traffic(
     """Prove kernels in CUDA C, say how many times the least bytes they move, and draw that.
 
     `mine` and the `rungs` launch kernels on NumPy arrays; `how` goes to
-    `measure.challenge.challenge_traffic`: `batch`. Returns None where the kernel is not right yet: only its verdict is shown.
+    `measure.challenge.challenge_traffic`: `batch`. Returns None where the kernel is not right
+    yet: only its verdict is shown.
     """
     found = measured.challenge_traffic(operation, mine, rungs, **how)
     if found is None:

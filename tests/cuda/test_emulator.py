@@ -217,7 +217,7 @@ def test_the_compiler_that_conda_names_comes_first(tmp_path, monkeypatch):
 
 
 def test_a_changed_source_is_compiled_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler.cache, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
     for number in (1, 2, 1):
         out = np.zeros(1, np.int32)
         source = f'extern "C" __global__ void k(int* out) {{ out[0] = {number}; }}'

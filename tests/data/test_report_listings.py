@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.data import report_listings
 
-LISTINGS = report()
+LISTINGS = report_listings()
 RNG = np.random.default_rng(0)
 
 

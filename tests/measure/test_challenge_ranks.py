@@ -20,7 +20,7 @@ def unfinished(comm, array): ...
 
 
 def test_an_empty_answer_is_not_timed(capsys):
-    assert challenge.challenge_ranks_challenge("allreduce", unfinished) is None
+    assert challenge.challenge_ranks("allreduce", unfinished) is None
     assert "still open" in capsys.readouterr().out
 
 
@@ -28,9 +28,7 @@ def test_an_empty_answer_is_not_timed(capsys):
 def test_a_wrong_answer_is_not_timed_and_a_right_one_is_beside_the_library(capsys):
     for answer in (right, wrong):
         answer.__module__ = "__main__"
-    assert challenge.challenge_ranks_challenge("allreduce", wrong, n=10) is None
+    assert challenge.challenge_ranks("allreduce", wrong, n=10) is None
     assert "not yet right" in capsys.readouterr().out
-    found = challenge.challenge_ranks_challenge(
-        "allreduce", right, {"again": right}, n=10, repeats=3
-    )
+    found = challenge.challenge_ranks("allreduce", right, {"again": right}, n=10, repeats=3)
     assert list(found) == ["again", "MPI", "mine"] and all(t.n == 3 for t in found.values())

@@ -35,9 +35,9 @@ def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
 
     def epochs(processes, names, *_):
         facts = {name: {"n_threads": 1, "machine": "here"} for name in names}
-        return {name: Timing(name, (2.0,)) for name in [*names, bench.fresh.PEAK]}, facts
+        return {name: Timing(name, (2.0,)) for name in [*names, bench.PEAK]}, facts
 
-    monkeypatch.setattr(bench.fresh, "epochs", epochs)
+    monkeypatch.setattr(bench, "fresh_epochs", epochs)
     monkeypatch.setattr(bench, "layers", lambda *_: {})
     found = bench.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
     assert found["ratio_to"] == "vector" and found["results"][0]["layers"] == {}
@@ -97,11 +97,11 @@ def test_a_machine_that_is_not_quiet_is_measured_again_and_the_better_run_kept(
 
     def epochs(processes, names, *_):
         bound = bounds.pop(0)
-        times = {"vector": bound, "peak": 0.1, bench.fresh.ALONE: bound, bench.fresh.TOGETHER: 1}
+        times = {"vector": bound, "peak": 0.1, bench.ALONE: bound, bench.TOGETHER: 1}
         facts = {"vector": {"n_threads": 1, "machine": "here"}}
         return {name: Timing(name, (time,)) for name, time in times.items()}, facts
 
-    monkeypatch.setattr(bench.fresh, "epochs", epochs)
+    monkeypatch.setattr(bench, "fresh_epochs", epochs)
     monkeypatch.setattr(bench, "layers", lambda *_: {})
     found = bench.run(["vector"], load("digits", 64, 10), progress=said)
     assert found["bound"] == found["results"][0]["seconds_per_epoch"] == kept and not bounds

@@ -20,7 +20,7 @@ def test_bytes_are_counted_beside_the_rungs_and_the_least(capsys):
     twice = launching(
         SOURCE.replace("if (i < size) dz", "if (i < size) dz[i] += 1; if (i < size) dz")
     )
-    found = challenge.traffic_challenge("sigmoid_backward", y, {"twice": twice})
+    found = challenge.challenge_traffic("sigmoid_backward", y, {"twice": twice})
     assert list(found.moved) == ["twice", "mine"]
     assert found.least == 3 * 4 * 6 * 24 * 24
     assert found.moved == {"twice": found.least * 5 // 3, "mine": found.least}
@@ -30,12 +30,12 @@ def test_bytes_are_counted_beside_the_rungs_and_the_least(capsys):
 
 def test_nothing_is_counted_for_a_kernel_at_fault(capsys):
     unguarded = launching(SOURCE.replace("if (i < size) ", ""))
-    assert challenge.traffic_challenge("sigmoid_backward", unguarded) is None
+    assert challenge.challenge_traffic("sigmoid_backward", unguarded) is None
     assert "out of bounds" in capsys.readouterr().out
 
 
 def test_an_open_challenge_is_no_wrong_answer(capsys):
     def mine(y, dy, dz): ...
 
-    assert challenge.traffic_challenge("sigmoid_backward", mine) is None
+    assert challenge.challenge_traffic("sigmoid_backward", mine) is None
     assert capsys.readouterr().out == "✗ sigmoid_backward: the challenge is still open\n"

@@ -2,6 +2,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+from cnnlab.lessons import lesson_51
 from cnnlab.measure.challenge import Challenge
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import challenge
@@ -14,7 +15,7 @@ def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys
     seconds = {"rung": 8.0, "vector": 1.0, "mine": 2.0}
     timings = {name: Timing(name, (time,) * 3) for name, time in seconds.items()}
     found = Challenge("dense_forward", timings, floor, 1)
-    monkeypatch.setattr(challenge, "prove_and_time", lambda *_, **__: found)
+    monkeypatch.setattr(challenge.measured, "challenge", lambda *_, **__: found)
     ax = challenge.challenge("dense_forward", print)
     assert [label.get_text() for label in ax.get_yticklabels()] == list(seconds)
     assert ax.figure.get_suptitle() == "Your dense_forward is at 50% of vector"
@@ -27,20 +28,20 @@ def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys
 
 
 def test_nothing_is_drawn_for_a_wrong_kernel(monkeypatch):
-    monkeypatch.setattr(challenge, "prove_and_time", lambda *_, **__: None)
+    monkeypatch.setattr(challenge.measured, "challenge", lambda *_, **__: None)
     assert challenge.challenge("dense_forward", print) is None
     assert plt.get_fignums() == []
 
 
 def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
-    found = challenge.traffic.Traffic("relu", {"rung": 4000, "mine": 2000}, 1000)
-    monkeypatch.setattr(challenge.traffic, "challenge", lambda *_, **__: found)
+    found = challenge.Traffic("relu", {"rung": 4000, "mine": 2000}, 1000)
+    monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: found)
     ax = challenge.challenge_traffic("relu", print)
     assert ax.figure.get_suptitle() == "Your relu moves 2 times the least bytes"
     assert [text.get_text() for text in ax.texts][::2] == ["any kernel must", "2 kB, 2 times that"]
     assert ax.lines[0].get_xdata()[0] == 1
     assert capsys.readouterr().out == "Your relu moves 2 times the least bytes, rung 4.\n"
-    monkeypatch.setattr(challenge.traffic, "challenge", lambda *_, **__: None)
+    monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: None)
     assert challenge.challenge_traffic("relu", print) is None
     plt.close("all")
 
@@ -48,10 +49,10 @@ def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
 def test_a_kernel_under_a_cap_is_drawn_beside_the_plans(monkeypatch, capsys):
     seconds = {"planned": 1.0, "mine": 2.0}
     timings = {name: Timing(name, (time,) * 3) for name, time in seconds.items()}
-    monkeypatch.setattr(challenge.under_cap, "challenge", lambda *_: timings)
-    ax = challenge.challenge_workspace("conv_forward", print, None, {"planned": None}, 1e6)
+    monkeypatch.setattr(lesson_51, "challenge", lambda *_: timings)
+    ax = lesson_51.challenge_workspace("conv_forward", print, None, {"planned": None}, 1e6)
     assert ax.figure.get_suptitle() == "Your conv_forward takes 2 times as long as planned"
     assert capsys.readouterr().out == "Your conv_forward takes 2 times as long as planned.\n"
-    monkeypatch.setattr(challenge.under_cap, "challenge", lambda *_: None)
-    assert challenge.challenge_workspace("conv_forward", print, None, {"planned": None}, 1) is None
+    monkeypatch.setattr(lesson_51, "challenge", lambda *_: None)
+    assert lesson_51.challenge_workspace("conv_forward", print, None, {"planned": None}, 1) is None
     plt.close("all")

@@ -17,9 +17,9 @@ def test_on_a_full_disk_a_library_lies_in_a_folder_of_this_process(tmp_path, mon
         with replacing(path) as file:
             yield file
 
-    monkeypatch.setattr(compiler.cache, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
     monkeypatch.setattr(compiler, "replacing", full)
-    compiler.cache.not_kept.cache_clear()
+    compiler.files.not_kept.cache_clear()
     with pytest.warns(UserWarning, match="compiled kernels are not kept: No space left on device"):
         library = compiler.build(TEXT)
     assert library.exists() and tmp_path not in library.parents
@@ -27,7 +27,7 @@ def test_on_a_full_disk_a_library_lies_in_a_folder_of_this_process(tmp_path, mon
 
 
 def test_a_library_is_compiled_once_for_a_text_and_its_options(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler.cache, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
     library = compiler.build(OTHER)
     made = library.stat().st_mtime_ns
     assert compiler.build(OTHER) == library and library.stat().st_mtime_ns == made
