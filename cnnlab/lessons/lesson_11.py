@@ -1,7 +1,10 @@
-"""The exercises of lesson 11."""
+"""The exercises of lesson 11, and atomic additions, which Numba has for GPUs only."""
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from cnnlab.check import kinds, threads
 
@@ -46,3 +49,27 @@ def rounds(n):
 def row(sums, line):
     """Whole lines, and as few of them as hold the sums."""
     return -(-sums // (line // 4)) * (line // 4)
+
+
+# --- atomic additions ---
+
+
+@intrinsic
+def add_float32(typing, address, number):
+    """Atomic add to the float32 at an address; returns the previous value."""
+
+    def code(context, builder, signature, values):
+        place = builder.inttoptr(values[0], ir.FloatType().as_pointer())
+        return builder.atomic_rmw("fadd", place, values[1], "monotonic")
+
+    return types.float32(types.int64, types.float32), code
+
+
+@numba.njit(parallel=True)
+def bias_atomic(dz, db):
+    """Load, add and store as one step that nothing comes between: right, and one at a time."""
+    F, size, flat = db.size, dz.shape[2] * dz.shape[3], dz.reshape(-1)
+    for f in range(F):
+        db[f] = 0
+    for i in numba.prange(flat.size):
+        add_float32(db.ctypes.data + 4 * (i // size % F), flat[i])

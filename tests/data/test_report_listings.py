@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
+from cnnlab.data import report_listings
 
 LISTINGS = report_listings()
 RNG = np.random.default_rng(0)

@@ -1,35 +1,7 @@
-"""Atomic addition to a float32, which Numba has for GPUs only: written here in LLVM's terms."""
+"""Parallel kernels that lessons set side by side: collapsed loops, reductions, stationarity."""
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-
-@intrinsic
-def add_float32(typing, address, number):
-    """Atomic add to the float32 at an address; returns the previous value."""
-
-    def code(context, builder, signature, values):
-        place = builder.inttoptr(values[0], ir.FloatType().as_pointer())
-        return builder.atomic_rmw("fadd", place, values[1], "monotonic")
-
-    return types.float32(types.int64, types.float32), code
-
-
-# --- lesson 11: the gradient with respect to the bias by atomic additions -------------------------
-
-
-@numba.njit(parallel=True)
-def bias_atomic(dz, db):
-    """Load, add and store as one step that nothing comes between: right, and one at a time."""
-    F, size, flat = db.size, dz.shape[2] * dz.shape[3], dz.reshape(-1)
-    for f in range(F):
-        db[f] = 0
-    for i in numba.prange(flat.size):
-        add_float32(db.ctypes.data + 4 * (i // size % F), flat[i])
-
 
 # --- lesson 10 ------------------------------------------------------------------------------------
 

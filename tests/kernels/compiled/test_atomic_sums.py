@@ -1,7 +1,7 @@
 import numba
 import numpy as np
 
-from cnnlab.kernels.variants.shared import add_float32
+from cnnlab.lessons.lesson_11 import add_float32
 from cnnlab.runtime import thread_pool
 
 
