@@ -146,19 +146,6 @@ class Cluster:
             raise self._error(failed[0], calls[failed[0]])
         return [call.get() for call in calls]
 
-    def first(self, calls: Iterable):
-        """The first to be done of calls that a load-balanced view of `view.client` began.
-
-        Raises RankError within seconds if its rank raised, or one died.
-        """
-        calls = list(calls)
-        while not (done := [call for call in calls if call.ready()]):
-            self._stop_waiting(calls, [], None)
-            time.sleep(0.001)
-        if not done[0].successful():
-            raise self._error(self._engines.index(done[0].engine_id), done[0])
-        return done[0]
-
     @property
     def closed(self) -> bool:
         """Whether the ranks have ended, after a failure or a timeout."""
