@@ -9,7 +9,7 @@ import contextlib
 import importlib.metadata
 import os
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,6 +97,17 @@ def _digits(n_train: int | None, n_test: int | None) -> Dataset:
         repeated = np.resize(labels[originals], n).astype(np.int64)  # cycling, as the images do
         parts += [_place(scaled[originals], n, seed), repeated]
     return Dataset("digits", *parts, DIGIT_NAMES, "scikit-learn")
+
+
+def held_out(data: Dataset, n_train: int, n_held: int) -> Dataset:
+    """The first training images, tested on the last ones; the test images take no part."""
+    return replace(
+        data,
+        train_images=data.train_images[:n_train],
+        train_labels=data.train_labels[:n_train],
+        test_images=data.train_images[-n_held:],
+        test_labels=data.train_labels[-n_held:],
+    )
 
 
 def _originals() -> list[np.ndarray]:

@@ -1,7 +1,6 @@
 """The exercises of lesson 53."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -152,20 +151,6 @@ def adam(w, m, v, g, t, rate):
 # --- a search for learning rates: the same for every optimiser, with the same budget --------------
 
 Found = dict[float, tuple[float, ...]]  # by rate, the accuracy of each seed
-
-
-def held_out(data, n_train: int, n_held: int):
-    """A `cnnlab.data.Dataset` of the first training images, tested on the last ones.
-
-    The test images take no part.
-    """
-    return replace(
-        data,
-        train_images=data.train_images[:n_train],
-        train_labels=data.train_labels[:n_train],
-        test_images=data.train_images[-n_held:],
-        test_labels=data.train_labels[-n_held:],
-    )
 
 
 def search(

@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from cnnlab import data
 from cnnlab.check import kinds
 from cnnlab.kernels import find
-from cnnlab.lessons.lesson_53 import held_out
 from cnnlab.network import AveragePool, Conv, Dense, MaxPool, Network, Pool, ReLU, Sigmoid
 from cnnlab.plots.style import COLORS, GREY, INK, OTHERS, as_rows, figure
 from cnnlab.training.loop import accuracy
@@ -40,7 +39,7 @@ class Result(NamedTuple):
 def digits() -> tuple:
     """The digits, a `cnnlab.data.Dataset`, and the same with held-out images in place of test."""
     dataset = data.load("digits")
-    return dataset, held_out(dataset, N_TRAIN, N_HELD)
+    return dataset, data.held_out(dataset, N_TRAIN, N_HELD)
 
 
 def network_of(config: Mapping) -> Network:

@@ -1,7 +1,7 @@
 import numpy as np
 
-from cnnlab.data import load
-from cnnlab.lessons.lesson_53 import best, held_out, search
+from cnnlab.data import held_out, load
+from cnnlab.lessons.lesson_53 import best, search
 from cnnlab.training import train
 
 DIGITS = load("digits", 200, 50)
