@@ -219,13 +219,6 @@ ELSEWHERE = {
     "cuda/test_trace.py": r"kernels\.variants\.cuda_c|cuda\.emulator\.traced?",
     "cuda/test_emulator.py": r"cuda\.launcher",  # which the emulator and the GPU build on
     "ranks/test_cluster.py": r"ranks\.watchdog",  # what a cluster leaves
-    # honest answers and attacks, and a class from the command line: the grader as a whole
-    "course/grading/test_find.py": r"course\.grading\.notebook",
-    "course/grading/test_wire.py": r"course\.grading\.values",
-    "course/grading/test_judge.py": r"course\.grading\.(devices|programs|looks)",
-    "course/grading/test_attacks.py": r"course\.grading\.(inside|sandbox)",
-    "course/grading/test_honest.py": r"course\.grading\.grade",
-    "course/grading/test_command.py": r"course\.grading\.(classroom|options|report)",
     "check/test_answers.py": r"check\.exercises\.lesson_\d\d[a-z]?",  # right and wrong answers
 }
 ALL_AT_ONCE = {

@@ -9,7 +9,7 @@ SIZES, DRAWS = (10, 15, 20), 80
 
 def as_exploit(answer) -> str:
     """What is wrong with a choice of whom to copy, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for size in SIZES:
         scores = rng.permutation(size) / size
         order, few = np.argsort(scores), size // 5
@@ -64,7 +64,7 @@ def board(rng) -> tuple[list[dict], set, int]:
 
 def as_promotion(answer) -> str:
     """What is wrong with a promotion, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     boards = [board(rng) for _ in range(300)]
     for told, promoted, eta in boards:
         before = [dict(rung) for rung in told], set(promoted)
@@ -130,7 +130,6 @@ def exploit(scores, me, rng):
     as_promotion,
     "Rank each rung but the last; len // eta of it may go on, if they have not yet.",
     "reversed(range(len(told) - 1)) begins with the highest rung that has one above it.",
-    tells=True,
 )
 def promote(told, promoted, eta):
     """The highest first: what is nearly trained is finished, before more is begun."""
