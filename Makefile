@@ -47,9 +47,8 @@ lab: setup  ## open JupyterLab at the first lesson, on a copy in work/, which it
 zip: setup  ## build/cnnlab.zip for students: the lessons, and all that they need
 	@$(IN_VENV) cnnlab.course zip
 
-assignment: setup  ## exercises without answers: LESSONS="05 12 31" [TITLE="Week 3" DUE=2030-01-31]
-	@$(IN_VENV) cnnlab.course.assignment $(LESSONS) $${TITLE:+--title "$$TITLE"} \
-	  $${DUE:+--due "$$DUE"} $${SEED:+--seed "$$SEED"}
+assignment: setup  ## exercises to hand in, an nbgrader course: LESSONS="05 12 31" [TITLE= DUE= SEED=]
+	@$(IN_VENV) cnnlab.course.assignment "--lessons=$$LESSONS" "--title=$$TITLE" "--due=$$DUE" "--seed=$$SEED"
 
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 	@$(IN_VENV) cnnlab.course render $(LESSON)

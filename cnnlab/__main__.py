@@ -1,4 +1,4 @@
-"""The command line: `python -m cnnlab machine`, `train`, `bench` and `grade`."""
+"""The command line: `python -m cnnlab machine`, `train` and `bench`."""
 
 from cnnlab.ranks import job
 
@@ -15,7 +15,6 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from cnnlab.course.grading import options as grading
 from cnnlab.distributed import METHODS, options
 from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
@@ -72,7 +71,7 @@ def parser() -> Parser:
         prog="python -m cnnlab",
         description="A small convolutional network, trained and timed with every strategy.",
     )
-    names = "machine | train | bench | grade"
+    names = "machine | train | bench"
     commands = top.add_subparsers(title="commands", required=True, metavar=names)
 
     def add(name: str, command: Callable, summary: str) -> Parser:
@@ -84,7 +83,6 @@ def parser() -> Parser:
     add_common_options(add("machine", show_machine, "describe this computer, measure its ceilings"))
     add_train_options(add("train", train, "train the network"))
     add_bench_options(add("bench", bench, "time an epoch and each operation, by strategy"))
-    grading.add_options(add("grade", grading.grade, "grade what students have handed in"))
     return top
 
 

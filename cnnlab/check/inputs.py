@@ -1,6 +1,7 @@
 """The inputs of a check: sizes that expose common mistakes, and arrays with guards around them."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -140,6 +141,42 @@ def chosen(operation: str, cases: Sequence[Case]) -> list[Case]:
             shapes = tuple(map(asked.shape, CONTRACT[operation].values()))
             found.setdefault((shapes, asked.stride, each.kind), each)
     return list(found.values())
+
+
+# --- fresh cases, for who grades ----------------------------------------------------------------
+
+_generators: list[np.random.Generator] = []  # one for each `fresh_cases` block around
+
+
+@contextlib.contextmanager
+def fresh_cases(seed: int) -> Iterator[None]:
+    """In the `with` block, checks try other shapes and numbers, which follow from `seed`."""
+    _generators.append(np.random.default_rng(seed))
+    try:
+        yield
+    finally:
+        _generators.pop()
+
+
+def generator() -> np.random.Generator:
+    """Random numbers for a check: by chance, and in a `fresh_cases` block by its seed."""
+    return _generators[-1] if _generators else np.random.default_rng()
+
+
+def first_seed() -> int:
+    """The first seed of a check that is the same each time: 0, another one in `fresh_cases`."""
+    return int(generator().integers(1, 2**31)) if _generators else 0
+
+
+def varied(cases: list[Case]) -> list[Case]:
+    """The cases themselves; in `fresh_cases` up to three more of each size but the kernel's."""
+    return [_enlarged(each) for each in cases] if _generators else cases
+
+
+def _enlarged(case: Case) -> Case:
+    fixed = "K", "ndim"
+    more = {i: n if i in fixed else n + int(generator().integers(4)) for i, n in case.sizes.items()}
+    return replace(case, what=f"{case.what}, or a little more", sizes=more)
 
 
 def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[str, np.ndarray]:

@@ -4,8 +4,10 @@
 says why; a right answer is told the docstring, too. Nobody else keeps an answer or a number.
 """
 
+import contextlib
 import dis
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,7 @@ import numpy as np
 from cnnlab import cuda
 from cnnlab.check import device, operation
 from cnnlab.check.answer import borrowed
-from cnnlab.check.inputs import case, draw
+from cnnlab.check.inputs import case, draw, fresh_cases, generator
 from cnnlab.check.verdict import Verdict, number_verdict
 
 TRIES: Counter[str] = Counter()  # wrong ones in this session, by exercise
@@ -24,20 +26,12 @@ SMALL = case("small enough for a picture", 2, 1, 2, 8, 8, 3, D=20, O=5)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a kernel is asked to be, for who tries it by groups of cases: see `kernel`."""
-
-    operation: str
-    by: Callable[..., Verdict]
-    options: dict
-
-
-@dataclass(frozen=True)
 class Exercise:
     """An exercise: called with an answer, it prints the verdict and returns whether it is right.
 
     ... and None, and functions whose body is no more than that, are not yet answers. The first
-    wrong answer gets the first hint, the second the next, and so on.
+    wrong answer gets the first hint, the second the next, and so on. Nothing goes to standard
+    error: nbgrader gives no points to a check that writes there.
     """
 
     name: str
@@ -45,28 +39,37 @@ class Exercise:
     hints: tuple[str, ...]
     why: str
     model: Callable[[], object]  # makes the model answer, as a learner would hand it in
-    kind: str  # the name of its decorator
     traces: Callable[[object], list] | None = None  # of an answer in CUDA C, for a picture of it
-    asked: "Asked | None" = None  # of a kernel
 
     def __call__(self, answer) -> bool:
+        return self.judge(answer).report()
+
+    def grade(self, answer, seed: int) -> None:
+        """Print the verdict on other cases than the usual ones: they follow from `seed`.
+
+        Raises AssertionError if the answer is wrong, or not yet given.
+        """
+        with fresh_cases(seed):
+            self.judge(answer).require()
+
+    def judge(self, answer) -> Verdict:
+        """The verdict, and in its text the reason of a right answer or a hint for a wrong one."""
         if empty(answer):
-            return Verdict(False, f"{self.name}: not yet answered").report()
-        verdict = self.verdict(answer)
+            return Verdict(False, f"{self.name}: not yet answered")
+        with contextlib.redirect_stderr(sys.stdout):
+            verdict = self.verdict(answer)
         if verdict:
             TRIES.pop(self.name, None)
             why = f"\n  {self.why}" if self.why else ""
-            return replace(verdict, text=f"{verdict.text}{why}").report()
+            return replace(verdict, text=f"{verdict.text}{why}")
         TRIES[self.name] += 1
         hint = self.hints[min(TRIES[self.name], len(self.hints)) - 1]
-        return replace(verdict, text=f"{verdict.text}\n  Hint: {hint}").report()
+        return replace(verdict, text=f"{verdict.text}\n  Hint: {hint}")
 
 
 def number(*hints: str, rtol: float = 1e-6) -> Callable[[Callable], Exercise]:
     """A number, which may differ by `rtol` times the one that the model answer returns."""
-    return _kind(
-        "number", hints, lambda model, name: lambda got: number_verdict(name, got, model(), rtol)
-    )
+    return _kind(hints, lambda model, name: lambda got: number_verdict(name, got, model(), rtol))
 
 
 def choice(among: Sequence[str], *hints: str) -> Callable[[Callable], Exercise]:
@@ -83,7 +86,7 @@ def choice(among: Sequence[str], *hints: str) -> Callable[[Callable], Exercise]:
 
         return judge
 
-    return _kind("choice", hints, verdict)
+    return _kind(hints, verdict)
 
 
 def labels(among: Sequence[str], asks: Sequence[str], *hints: str):
@@ -108,7 +111,7 @@ def labels(among: Sequence[str], asks: Sequence[str], *hints: str):
 
         return judge
 
-    return _kind("labels", hints, verdict)
+    return _kind(hints, verdict)
 
 
 def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: float = 1e-6):
@@ -117,10 +120,10 @@ def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: floa
     def verdict(model, name):
         def judge(got) -> Verdict:
             if not callable(got):
-                text = f"{name}: expected a function of {', '.join(draw(np.random.default_rng()))}"
+                text = f"{name}: expected a function of {', '.join(draw(generator()))}"
                 return Verdict(False, f"{text}, got {got!r}")
             for _ in range(FRESH):
-                numbers = draw(np.random.default_rng())
+                numbers = draw(generator())
                 at = f"{name}({', '.join(f'{key}={value:.6g}' for key, value in numbers.items())})"
                 try:
                     found = number_verdict(at, got(**numbers), model(**numbers), rtol)
@@ -132,7 +135,7 @@ def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: floa
 
         return judge
 
-    return _kind("formula", hints, verdict, own=lambda model: model)
+    return _kind(hints, verdict, own=lambda model: model)
 
 
 def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, **options):
@@ -149,19 +152,11 @@ def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, 
 
         return judge
 
-    def decorate(model) -> Exercise:
-        exercise = _kind("kernel", hints, verdict, own=lambda model: model)(model)
-        return replace(exercise, asked=Asked(op, by, options))
-
-    return decorate
+    return _kind(hints, verdict, own=lambda model: model)
 
 
-def tested(test: Callable[[object], str], *hints: str, tells: bool = False):
-    """A function that `test` tries: it returns what is wrong, in words, or nothing.
-
-    `tells` says that who reads the test reads the answer, as it works out what is right. Students
-    who are handed the exercise without answers get examples in its place.
-    """
+def tested(test: Callable[[object], str], *hints: str):
+    """A function that `test` tries: it returns what is wrong, in words, or nothing."""
 
     def verdict(model, name):
         def judge(got) -> Verdict:
@@ -173,7 +168,7 @@ def tested(test: Callable[[object], str], *hints: str, tells: bool = False):
 
         return judge
 
-    return _kind("tested", hints, verdict, own=lambda model: model)
+    return _kind(hints, verdict, own=lambda model: model)
 
 
 def cuda_c(
@@ -204,8 +199,8 @@ def cuda_c(
         return device.traces_of(lambda *given: launch(got, *given), small)
 
     def decorate(model) -> Exercise:
-        exercise = _kind("cuda_c", hints, verdict, own=lambda m: cuda.Kernels(m()))(model)
-        return replace(exercise, traces=traces, asked=Asked(op, by, options))
+        exercise = _kind(hints, verdict, own=lambda m: cuda.Kernels(m()))(model)
+        return replace(exercise, traces=traces)
 
     return decorate
 
@@ -221,7 +216,7 @@ def empty(answer) -> bool:
     return steps[0].argval is None and len(steps) <= 2 and "CONST" in steps[0].opname
 
 
-def _kind(kind: str, hints: tuple, verdict: Callable, own: Callable = lambda model: model()):
+def _kind(hints: tuple, verdict: Callable, own: Callable = lambda model: model()):
     """The decorator of a kind of exercise, from the function that makes its verdict."""
     if not hints:
         raise ValueError("hints: expected at least one, got none")
@@ -230,6 +225,6 @@ def _kind(kind: str, hints: tuple, verdict: Callable, own: Callable = lambda mod
         function = getattr(model, "py_func", model)
         name, why = function.__name__.replace("_", " "), inspect.getdoc(function) or ""
         why = " ".join(why.split())
-        return Exercise(name, verdict(model, name), hints, why, lambda: own(model), kind)
+        return Exercise(name, verdict(model, name), hints, why, lambda: own(model))
 
     return decorate

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cnnlab.check.answer import OutOfTime, judge, limit
-from cnnlab.check.inputs import CASES, GUARD, Case, chosen, draw
+from cnnlab.check.inputs import CASES, GUARD, Case, chosen, draw, first_seed, varied
 from cnnlab.check.verdict import Verdict, differences
 from cnnlab.kernels import reference
 from cnnlab.kernels.contract import CONTRACT, STRIDES
@@ -154,11 +154,12 @@ def kernel(
     operation; a wrong function gets a verdict that says what is wrong.
     """
     one_of("operation", operation, CONTRACT)
-    passed, error, asked = [], 0.0, chosen(operation, cases)
+    passed, error, first = [], 0.0, first_seed()
+    asked = varied(chosen(operation, cases))
     try:
         with limit(patience):
             for case in asked:
-                for seed in range(repeats):
+                for seed in range(first, first + repeats):
                     verdict = try_case(operation, function, case, dtype, seed, normwise, **options)
                     if not verdict:
                         kept = f" It is right for {passed[-1]}." if passed else ""

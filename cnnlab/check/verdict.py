@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cnnlab.check import sealed
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -65,7 +63,7 @@ def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "")
     return replace(verdict, text=f"{verdict.text}{told}").report()
 
 
-def number_verdict(what: str, got, expected: float | sealed.Number, rtol: float) -> Verdict:
+def number_verdict(what: str, got, expected: float, rtol: float) -> Verdict:
     """The verdict on a number, which may differ by `rtol` × `expected`."""
     try:
         number = float(got)
@@ -73,10 +71,6 @@ def number_verdict(what: str, got, expected: float | sealed.Number, rtol: float)
         number = np.nan
     if np.isnan(number):
         return Verdict(False, f"{what}: expected a number, got {got!r}")
-    if isinstance(expected, sealed.Number):
-        expected = expected.opened(number)
-        if expected is None:
-            return Verdict(False, f"{what}: {got} is not right")
     if np.isclose(number, expected, rtol=rtol, atol=0):
         return Verdict(True, f"{what}: {got}")
     side = "large" if number > expected else "small"

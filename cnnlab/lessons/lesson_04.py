@@ -12,7 +12,7 @@ from cnnlab.network import Network
 
 def wrong_step(update) -> str:
     """What is wrong with a step of momentum, against the same in float64; "" if nothing is."""
-    theta, v, g = np.random.default_rng().uniform(-1, 1, (3, 1000))
+    theta, v, g = kinds.generator().uniform(-1, 1, (3, 1000))
     velocity = 0.9 * v + g
     expected = {"g": g, "v": velocity, "theta": theta - 0.1 * velocity}
     got = {"g": np.float32(g), "v": np.float32(v), "theta": np.float32(theta)}
@@ -45,7 +45,6 @@ def dense_share():
     wrong_step,
     "Both arrays must change in place: v *= …, or v[:] = …; a plain v = … only renames.",
     "First the velocity, all of it: v becomes momentum · v + g. Then theta, with the new v.",
-    tells=True,
 )
 def momentum(theta, v, g, rate, momentum):
     """In place, and in this order: theta moves along the new velocity."""

@@ -24,7 +24,7 @@ from cnnlab.training import Diverged, Method, Replica, Sgd, train
 
 def taken_once(sum_over_shares) -> str:
     """What is wrong with a sum of gradients over shares, for many numbers of them, in words."""
-    x, labels = np.random.default_rng().random((10, 3)), np.arange(10)
+    x, labels = kinds.generator().random((10, 3)), np.arange(10)
     expected = (x * (1 + labels[:, None])).sum(0)
     for size in (1, 2, 3, 4, 10, 13):
         asked = []

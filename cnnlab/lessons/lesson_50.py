@@ -104,7 +104,7 @@ def input_by_fft(dz, w, dx):
 
 def two_sums(answer):
     """What is wrong with `answer(x, w)`: two sums of three taps on four numbers, by 4 products."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for _ in range(kinds.FRESH):
         x, w, tally = rng.integers(-9, 10, 4), rng.integers(-9, 10, 3), Tally()
         got = answer([Counted(v, tally) for v in x], [Counted(v, tally) for v in w])

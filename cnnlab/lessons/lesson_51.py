@@ -85,7 +85,7 @@ def draw_tables(rng):
 
 def try_planner(mine):
     """What is wrong with a function that finds the least seconds, on random tables."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for _ in range(TABLES):
         given = draw_tables(rng)
         got, least = mine(*given), planned(*given)
@@ -167,7 +167,7 @@ def against_greed():
 
 def try_pieces(mine):
     """What is wrong with a gradient of the weights in micro-batches."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for n_images, most in itertools.product((1, 4, 7), (1, 3, 4, 9)):
         x, dz = (rng.standard_normal((n_images, 2, side, side)) for side in (6, 4))
         seen, exact, dw = [], np.empty((2, 2, 3, 3)), np.full((2, 2, 3, 3), np.nan)

@@ -42,7 +42,7 @@ ADAMS_MISTAKES = {
 
 def as_adam(update) -> str:
     """What is wrong with an update of Adam's, in words; nothing if it is right."""
-    gradients = np.random.default_rng().normal(size=(N_STEPS, len(SIZES))) * SIZES
+    gradients = kinds.generator().normal(size=(N_STEPS, len(SIZES))) * SIZES
     w, m, v = np.zeros((3, len(SIZES)))
     for t, g in enumerate(gradients, 1):
         given = g.copy()
@@ -73,7 +73,7 @@ NESTEROVS_MISTAKES = {
 
 def as_nesterov(update) -> str:
     """What is wrong with an update of Nesterov's, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     start, steep = rng.normal(size=5), rng.uniform(1, 20, 5)
     w, v = start.copy(), np.zeros(5)
     for _ in range(N_STEPS):
@@ -125,7 +125,6 @@ def steps(n_images, batch, factor, epochs):
     as_nesterov,
     "Where does the velocity lead, before this gradient is known? Call slope there.",
     "v *= momentum first: then the place is w + v.",
-    tells=True,
 )
 def nesterov(w, v, slope, rate, momentum):
     """The sign matters: w + µv is where the velocity leads."""
@@ -138,7 +137,6 @@ def nesterov(w, v, slope, rate, momentum):
     as_adam,
     "m and v are kept as they are; what is divided by 1 − βᵗ is only used for this step.",
     "Take the root first, then add ε.",
-    tells=True,
 )
 def adam(w, m, v, g, t, rate):
     """In place, with t from 1 and ε outside the root."""

@@ -9,7 +9,7 @@ from cnnlab.check import kinds
 
 def as_aware(step) -> str:
     """What is wrong with a step along a stale gradient, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for missed in (0, 1, 2, 9):
         start, gradient = rng.normal(size=(2, 8)).astype(np.float32)
         params, given = start.copy(), gradient.copy()
@@ -86,7 +86,6 @@ def through_a_server(n_workers, n_parameters, n_servers):
     as_aware,
     "A gradient that has missed ten others should move the parameters a tenth as far.",
     "What is 1 over missed, if nothing was missed? Such a gradient counts whole.",
-    tells=True,
 )
 def aware(params, gradient, rate, missed):
     """One that has missed n others steps at a rate n times smaller, a fresh one at the full."""
@@ -97,7 +96,6 @@ def aware(params, gradient, rate, missed):
     as_waiting,
     "The bound is on the clocks of workers. How far may one be ahead of the slowest?",
     "Neither the others' speed nor the gradients missed matter: compare clocks, and only these.",
-    tells=True,
 )
 def may_go_on(worker, clocks, missed, staleness):
     """Clocks alone decide: however old gradients are, nobody goes on who leads by more than s."""

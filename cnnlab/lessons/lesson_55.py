@@ -37,7 +37,7 @@ ELASTIC_MISTAKES = {
 
 def as_elastic(step) -> str:
     """What is wrong with a step of elastic averaging, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     start, gradients = rng.normal(size=(2, 4, 6))
     centre, rate, moving = rng.normal(size=6), 0.3, 0.2
     models, c = start.copy(), centre.copy()
@@ -124,7 +124,6 @@ def mixing(n, edges):
     as_elastic,
     "What does the centre need of the models, and is it still there after they have moved?",
     "Take the pulls once, moving_rate · (models − centre), and use them twice.",
-    tells=True,
 )
 def elastic(models, centre, gradients, rate, moving_rate):
     """The pulls are taken once, from the old values: equal and opposite, as a spring's are."""

@@ -48,7 +48,7 @@ def as_rounding(rounding) -> str:
 
 def as_feedback(step) -> str:
     """What is wrong with a step of error feedback, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     residual, given, arrived = np.zeros(8), np.zeros(8), np.zeros(8)
     for _ in range(50):
         g = rng.normal(size=8) + 0.2
@@ -93,7 +93,7 @@ def as_unpack(unpack) -> str:
     """What is wrong with unpacking codes, in words; nothing if it is right."""
     for bits in (4, 2, 1, 8):
         m, mask = 5, 2**bits - 1
-        packed = np.random.default_rng().integers(0, 256, m).astype(np.uint8)
+        packed = kinds.generator().integers(0, 256, m).astype(np.uint8)
         rows = [(packed.astype(int) >> k * bits) & mask for k in range(8 // bits)]
         got = np.asarray(unpack(packed.copy(), bits))
         if got.shape != (m * 8 // bits,):
@@ -111,7 +111,7 @@ def as_unpack(unpack) -> str:
 
 def as_bfloat16(rounding) -> str:
     """What is wrong with a rounding to bfloat16 by chance, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     values = np.append(rng.normal(size=12), [0.0, 1.0, -1.0, 1e-3, 1 + 2**-9]).astype(np.float32)
     rows = []
     for _ in range(N_MESSAGES):
@@ -158,7 +158,6 @@ def by_chance(values, chances):
     as_unpack,
     "Shift by 0, bits, 2 · bits, …, and mask: one row of codes for each shift.",
     "The first m codes are the lowest bits of the m bytes, the next m those above.",
-    tells=True,
 )
 def unpack(packed, bits):
     """A row of codes for each shift; the rows one after the other."""

@@ -74,7 +74,7 @@ CORRECTED_MISTAKES = {
 
 def drawn(rule, mistakes) -> np.ndarray:
     """Gradients (STEPS, N) that lean to one side, so that velocities grow; all mistakes show."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     while True:
         gradients = rng.normal(size=N) + 0.5 * rng.normal(size=(STEPS, N))
         right = rule(gradients)[0]
@@ -132,7 +132,7 @@ def as_corrected(answer) -> str:
 
 def as_merge(answer) -> str:
     """What is wrong with a sum of two streams; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for trial in range(20):
         streams, total = [], np.zeros(N)
         fewest = 0 if trial else N // 2 + 1  # the first two have some place in common
@@ -181,7 +181,6 @@ def switch(n, place_bytes, value_bytes):
     as_kept,
     "residual += gradient, in place; then choose from the residual, by absolute value.",
     "Copy the values before you set residual[places] to zero.",
-    tells=True,
 )
 def feedback(residual, gradient, k):
     """residual[places] with a list of places is a copy, so zeroing it afterwards is safe."""
@@ -214,7 +213,6 @@ def merged(a_places, a, b_places, b):
     as_corrected,
     "velocity = momentum · velocity + gradient, and the residual gains the velocity.",
     "What is sent is zeroed in both arrays, and nothing else is.",
-    tells=True,
 )
 def correction(velocity, residual, gradient, k, momentum):
     """Both are zeroed where sent, or the same push would arrive twice."""

@@ -27,7 +27,7 @@ ASKS = (
 
 def as_base(find) -> str:
     """What is wrong with a function that finds the fair base, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for _ in range(kinds.FRESH):
         one = {(f"version {k}", 1): float(rng.uniform(2, 9)) for k in rng.permutation(4)}
         more = {(f"version {k}", 4): float(rng.uniform(0.5, 3)) for k in range(4)}
@@ -47,7 +47,7 @@ def told(seconds: dict) -> str:
 
 def as_times_faster(ratio) -> str:
     """What is wrong with a speedup in time to accuracy, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for _ in range(kinds.FRESH):
         pair = [
             (
@@ -70,7 +70,7 @@ def as_times_faster(ratio) -> str:
 
 def as_scaling(judge) -> str:
     """What is wrong with a judge of scaling, in words; nothing if it is right."""
-    rng = np.random.default_rng()
+    rng = kinds.generator()
     for kind in ("strong", "weak", "neither") * 5:
         ranks = [int(rng.integers(1, 3))]
         ranks += [ranks[0] * factor for factor in (2, 4, 8)]
@@ -132,7 +132,6 @@ def base(seconds):
     as_times_faster,
     "How many steps does each need until an accuracy of at least the target is seen?",
     "Time is steps times seconds a step; None if one of them never gets there.",
-    tells=True,
 )
 def times_faster(base, other, target):
     """What counts is the product of steps and their time; without an end there is no ratio."""
@@ -146,7 +145,6 @@ def times_faster(base, other, target):
     as_scaling,
     "Strong: what stays the same in all runs? Weak: what stays the same for each rank?",
     "Efficiency compares images a second for each rank with the run that has the fewest ranks.",
-    tells=True,
 )
 def scaling(runs):
     """Images a second for each rank, over those of the smallest run, serve for both kinds."""

@@ -1,1 +1,0 @@
-"""The assignment kit: exercises without answers for students, and the rest for who grades."""
