@@ -194,7 +194,6 @@ def as_brackets(answer) -> str:
     as_brackets,
     "The most rungs: how often can longest be divided by eta? That is s of the first bracket.",
     "Bracket s begins with longest // eta**s epochs, and ceil((most + 1) * eta**s / (s + 1)).",
-    tells=True,
 )
 def brackets(longest, eta):
     """After Li and others 2018. All cost about the same; the last, without halving, is random."""
@@ -225,7 +224,6 @@ def as_promotion(answer) -> str:
     as_promotion,
     "Which rung is looked at first? And which trials are among the best 1/eta of a rung?",
     "Rank all of a rung, take its best len // eta, and only then leave out the promoted ones.",
-    tells=True,
 )
 def promote(rungs, promoted, eta):
     """Of all scored on a rung, promoted or not, 1/η may go on; the highest rung comes first."""
