@@ -7,10 +7,8 @@ import numpy as np
 
 from cnnlab.check.inputs import first_seed
 from cnnlab.check.verdict import Verdict
-from cnnlab.ranks import world
 from cnnlab.ranks.cluster import Cluster, RankError, cluster
-from cnnlab.ranks.collectives import allreduce
-from cnnlab.ranks.schedules import SCHEDULES, block
+from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import one_of
 
 MOST = 5  # ranks, so that 3 and 5 are among the numbers tried
@@ -45,29 +43,6 @@ def kernel(
 def collective(operation: str, function: Callable, ranks: Cluster | None = None, **how) -> bool:
     """Print the verdict on a learner's collective, see `kernel`; return whether it is right."""
     return kernel(operation, function, ranks, **how).report()
-
-
-def prove_schedules(n_ranks: int = MOST) -> None:
-    """Raise AssertionError unless every schedule's allreduce is MPI's, with equal bits everywhere.
-
-    With more elements than ranks, fewer, and none.
-    """
-    with cluster(n_ranks) as ranks:
-        ranks.run(schedules_agree)
-
-
-def schedules_agree() -> None:
-    """Runs on every rank: each schedule against MPI."""
-    comm = world()
-    for schedule in SCHEDULES:
-        for n in (0, 1, 3, 1000):
-            mine = np.random.default_rng([comm.rank, n]).random(n).astype(np.float32)
-            exact = np.empty_like(mine)
-            comm.Allreduce(mine, exact)
-            allreduce(comm, mine, schedule)
-            np.testing.assert_allclose(mine, exact, rtol=1e-5, err_msg=schedule)
-            if len(set(comm.allgather(mine.tobytes()))) > 1:
-                raise AssertionError(f"{schedule}: expected the same bits on all ranks")
 
 
 def probe(operation: str, function: Callable, seed: int = 0) -> str:

@@ -15,7 +15,7 @@ from cnnlab.course import answers, parts
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "cnnlab"
-MAX_BYTES = 500_000
+MAX_BYTES = 700_000
 CLOSING = "In this lesson we have"
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -40,6 +40,9 @@ if not pydoc.locate("cnnlab.runtime.setup.ready"):
 # Absolute paths of two names or more, except those on every Linux, and object addresses.
 MACHINE_PATH = re.compile(r"(?<![\w.:/<~])/(?!proc/|sys/|dev/)(?:[\w.+-]+/)+[\w.+-]*|site-packages")
 MEMORY_ADDRESS = re.compile(r"\b0x[0-9a-f]{8,}", re.IGNORECASE)
+INLINE_IMAGE = re.compile(r"data:image/[\w+]+;base64,[\w+/=]+")  # letters of which look like paths
+IMAGE_TAG = re.compile(r"<img\b[^>]*>")
+ALT = re.compile(r"\balt=[\"'][^\"']*\w")
 
 
 # --- stamped cells ------------------------------------------------------------------------------
@@ -261,8 +264,14 @@ def undescribed(nb: NotebookNode) -> Iterator[str]:
     """Yield the images of a notebook that have no alternative text, by their cell."""
     for number, cell in enumerate(nb.cells, start=1):
         for output in cell.get("outputs", []):
-            images = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
-            if any(not output.metadata.get(kind, {}).get("alt") for kind in images):
+            data = output.get("data", {})
+            bare = [
+                kind
+                for kind in data
+                if kind.startswith("image/") and not output.metadata.get(kind, {}).get("alt")
+            ]
+            tags = IMAGE_TAG.findall("".join(data.get("text/html", "")))
+            if bare or not all(map(ALT.search, tags)):
                 first_line = cell.source.strip().partition("\n")[0]
                 yield f"cell {number} ({first_line}) shows an image without alternative text"
 
@@ -274,6 +283,7 @@ def output_problems(output: NotebookNode) -> Iterator[str]:
         return
     data = {"text/plain": output.text} if output.output_type == "stream" else output.data
     text = "\n".join(str(data[kind]) for kind in data if kind.startswith("text/"))
+    text = INLINE_IMAGE.sub("", text)
     if output.get("name") == "stderr":
         yield f"writes to standard error: {text.strip().splitlines()[0]}"
     if any(kind.startswith("application/vnd.jupyter.widget") for kind in data):

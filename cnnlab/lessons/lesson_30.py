@@ -1,6 +1,51 @@
-"""The exercises of lesson 30."""
+"""The exercises of lesson 30, and a stepper through the requests of a warp."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, LAYERS, style
+
+SECTOR = 8  # float32 in its 32 bytes
+
+
+def steps(traces: Mapping[str, object], array: str, shape: tuple[int, int]) -> Stepper:
+    """A stepper through the first warp's requests for an image, a panel for each trace.
+
+    `shape` is the image's rows and columns. Pixels that are read are dark, the rest of the sectors
+    that are moved for them light. The counter is that of sectors.
+    """
+    rows, columns = shape
+    requests = {
+        name: [
+            trace.index[r]
+            for r in sorted(trace.requests(array), key=min)  # as they were made
+            if trace.block[r[0]] == 0 and trace.thread[r[0]] < 32
+        ]
+        for name, trace in traces.items()
+    }
+    colors = ListedColormap(["white", LAYERS[2], COLORS["vector"]])
+    total, frames, captions = dict.fromkeys(traces, 0), [], []
+    for k in range(min(map(len, requests.values()))):
+        counts = []
+        with style():
+            page = Figure((4.4, 1.7))
+            for ax, name in zip(page.subplots(1, len(traces)), traces, strict=True):
+                sectors, shade = np.unique(requests[name][k] // SECTOR), np.zeros(rows * columns)
+                shade.reshape(-1, SECTOR)[sectors] = 1
+                shade[requests[name][k]] = 2
+                ax.pcolormesh(shade.reshape(shape), cmap=colors, vmin=0, vmax=2, ec="#dddddd")
+                ax.set(title=name, xlabel="column", ylabel="row", aspect="equal")
+                ax.invert_yaxis()
+                total[name] += len(sectors)
+                counts.append(f"{name}: {len(sectors)} sectors, {total[name]} in all")
+        frames.append(page)
+        captions.append(f"Request {k + 1}. {'; '.join(counts)}.")
+    return stepper(frames, title=f"What 32 threads read of {array}, tap by tap", captions=captions)
 
 
 @kinds.number(

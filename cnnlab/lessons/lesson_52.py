@@ -1,18 +1,63 @@
-"""The exercises of lesson 52."""
+"""The exercises of lesson 52, and a stepper through schedules of a pipeline."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from cnnlab.check import kinds
 from cnnlab.kernels import find
 from cnnlab.measure.timing import Timing, compare
 from cnnlab.network import Conv, Network, Place
-from cnnlab.plots.style import COLORS, GREY, INK, LAYERS, OTHERS, as_rows, figure, label_ends, note
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import (
+    COLORS,
+    GREY,
+    INK,
+    LAYERS,
+    OTHERS,
+    as_rows,
+    figure,
+    label_ends,
+    note,
+    style,
+)
 from cnnlab.ranks.pipeline import UNITS, Span, Task, held, held_over_time, timed, wrong
+
+
+def steps(plans: Mapping[str, Sequence[Span]]) -> Stepper:
+    """A stepper through plans below each other: a frame for each time at which tasks begin.
+
+    The tasks that begin are framed. The counter is how many micro-batches each rank holds: from the
+    begin of their forward pass to the end of their backward pass.
+    """
+    times = sorted({span.begin for spans in plans.values() for span in spans})
+    last = max(span.end for spans in plans.values() for span in spans)
+    n_ranks = 1 + max(span.rank for spans in plans.values() for span in spans)
+    frames, captions = [], []
+    for now in times:
+        counts = []
+        with style():
+            page = Figure((4.4, 0.4 + len(plans) * (0.35 + 0.25 * n_ranks)))
+            panels = page.subplots(len(plans), 1, sharex=True, squeeze=False)[:, 0]
+            for ax, (name, spans) in zip(panels, plans.items(), strict=True):
+                begun, kept = [span for span in spans if span.begin <= now], [0] * n_ranks
+                for rank, task, begin, end in begun:
+                    look = {"edgecolor": INK if begin == now else "white", "lw": 1.5}
+                    ax.barh(rank, end - begin, 0.8, begin, color=KINDS[task.kind][1], **look)
+                    ax.text((begin + end) / 2, rank, task.micro, ha="center", va="center")
+                    kept[rank] += (task.kind == "F") - (task.kind == "B" and end <= now)
+                ax.set(title=name, xlim=(0, last), ylim=(n_ranks - 0.5, -0.5), ylabel="rank")
+                ax.set_yticks(range(n_ranks))
+                ax.grid(visible=False)
+                counts.append(f"{name}: ranks hold {', '.join(map(str, kept))}")
+        frames.append(page)
+        captions.append(f"Time {now:g}. {'; '.join(counts)} micro-batches.")
+    title = "Blue: forward; brown: backward; the number is the micro-batch"
+    return stepper(frames, title=title, captions=captions)
 
 
 @kinds.formula(

@@ -10,12 +10,10 @@ import numpy as np
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import Strategy, find
 from cnnlab.measure import timing
-from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
-from cnnlab.ranks import collectives, cost_model, measure, world
-from cnnlab.ranks.cluster import cluster
+from cnnlab.ranks import collectives, measure, world
 from cnnlab.ranks.record import Traced
-from cnnlab.ranks.schedules import SCHEDULES, block
+from cnnlab.ranks.schedules import block
 from cnnlab.ranks.slow import network
 from cnnlab.ranks.virtual import Link, World
 from cnnlab.training import Sgd
@@ -193,7 +191,7 @@ def training_seconds(
     return total
 
 
-# --- what lessons run on every rank: collectives with a log, round trips, races of schedules ------
+# --- what lessons run on every rank: collectives with a log, round trips, messages ----------------
 
 
 def fastest(operation: str, n: int, runs: int = 30) -> tuple[list, float, float]:
@@ -237,54 +235,3 @@ def round_trips(n: int, repeats: int = 11) -> dict[str, list[float]]:
 def messages(sizes: Sequence[int]) -> tuple[list[list[float]], float]:
     """Runs on every rank: samples of the seconds of a message of each size, and of an addition."""
     return measure.ping_pong(world(), sizes), measure.local_add(world())
-
-
-class Race(NamedTuple):
-    """Allreduces by schedule, a Timing for each size; and two models fitted in the same run.
-
-    `rounds` are the median seconds of a round by kind, at half of each size and at each.
-    """
-
-    timed: dict[str, list[Timing]]
-    model: cost_model.Model
-    by_rounds: cost_model.RoundModel
-    rounds: dict[str, list[float]]
-
-
-def race(n_ranks: int, sizes: Sequence[int]) -> Race:
-    """MPI's allreduce and every schedule's at each of the sizes, in float32; starts the ranks."""
-    names = ["MPI", *SCHEDULES]
-    with cluster(n_ranks) as ranks:
-        one_way, add, lead, found = ranks.run(on_each, names, sizes)[0]
-    rounds, raced = zip(*found, strict=True)
-    medians = {
-        kind: [float(np.median(samples)) for at in rounds for samples in at[kind]]
-        for kind in cost_model.KINDS
-    }
-    at = [size for n in sizes for size in (n // 2, n)]
-    return Race(
-        {name: [Timing(name, tuple(one[name])) for one in raced] for name in names},
-        cost_model.fit(sizes, [np.median(samples) for samples in one_way], add),
-        cost_model.RoundModel(at, medians, lead),
-        medians,
-    )
-
-
-def on_each(names: Sequence[str], sizes: Sequence[int]) -> tuple:
-    """Runs on every rank: messages, an addition, Python's share, and rounds and races by size."""
-    comm = world()
-    one_way, add = messages(sizes)
-    found = [
-        (cost_model.rounds(comm, [n // 2, n]), measure.allreduces(comm, names, n)) for n in sizes
-    ]
-    return one_way, add, cost_model.leading(comm), found
-
-
-def near(
-    predicted: dict[str, Sequence[float]], timed: dict[str, Sequence[Timing]], within: float = 0.25
-) -> int:
-    """How many predicted seconds differ from those measured by less than the share `within`."""
-    pairs = (
-        (guess, t) for n, of in predicted.items() for guess, t in zip(of, timed[n], strict=True)
-    )
-    return sum(abs(guess / timing.median - 1) < within for guess, timing in pairs)

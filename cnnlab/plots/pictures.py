@@ -24,7 +24,7 @@ from cnnlab.plots.style import (
     label_ends,
     measured,
 )
-from cnnlab.ranks.schedules import NOBODY, SCHEDULES
+from cnnlab.ranks.schedules import NOBODY
 
 
 @figure
@@ -88,14 +88,15 @@ def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str]) -> Axes:
 
 
 @figure
-def schedules(names: Sequence[str], size: int, n: int) -> np.ndarray:
-    """Draw allreduce schedules for `size` ranks and n elements: rounds downwards, ranks across.
+def schedules(steps: Mapping[str, Callable], size: int, n: int) -> np.ndarray:
+    """Draw what schedules do on `size` ranks with n elements: rounds downwards, ranks across.
 
-    An arrow's width grows with its number of elements. Blue ones are added, orange ones replace.
+    `steps[name]` is a function of (rank, size, n), such as `ranks.schedules.ring`. An arrow's width
+    grows with its number of elements. Blue ones are added, orange ones replace.
     """
-    _, axes = plt.subplots(1, len(names), figsize=(2.6 * len(names) + 0.4, 4.2), squeeze=False)
-    for ax, name in zip(axes[0], names, strict=True):
-        programs = [list(SCHEDULES[name](rank, size, n)) for rank in range(size)]
+    _, axes = plt.subplots(1, len(steps), figsize=(2.6 * len(steps) + 0.4, 4.2), squeeze=False)
+    for ax, (name, schedule) in zip(axes[0], steps.items(), strict=True):
+        programs = [list(schedule(rank, size, n)) for rank in range(size)]
         rounds = len(programs[0])
         for rank, program in enumerate(programs):
             ax.plot([rank, rank], [0, rounds], color="#dddddd", zorder=0)

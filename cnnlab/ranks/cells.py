@@ -58,14 +58,19 @@ def run_really(text: str, names: dict, n_ranks: int, link: str | None) -> tuple[
     """The same on real ranks of this machine, whose messages a link may slow."""
     from cnnlab.ranks.cluster import cluster
 
-    sent, modules = needed(Program(text).names, names)
     with cluster(n_ranks) as ranks:
-        for name, module in modules.items():
-            ranks.view.execute(f"import {module} as {name}")
-        ranks.view.push(sent)
-        names = [*sent, *modules]
+        names = push(ranks, Program(text).names, names)
         found, logs, links = zip(*ranks.run(on_a_rank, text, names, link), strict=True)
     return list(found), record.record(logs, links[0])
+
+
+def push(ranks, wanted: set[str], names: dict) -> list[str]:
+    """Give the ranks of a cluster what is `needed`, under the same names; return these."""
+    sent, modules = needed(wanted, names)
+    for name, module in modules.items():
+        ranks.view.execute(f"import {module} as {name}")
+    ranks.view.push(sent)
+    return [*sent, *modules]
 
 
 def needed(wanted: set[str], names: dict) -> tuple[dict, dict[str, str]]:

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from cnnlab.ranks.collectives import allreduce
 from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import at_least
 
@@ -73,29 +72,6 @@ def local_add(comm, n: int = 100_000, repeats: int = 11) -> float:
     """The median seconds per addition, when n float32 are added to n others."""
     a, b = np.zeros(n, np.float32), np.ones(n, np.float32)
     return float(np.median(alternately(comm, {"": lambda: np.add(a, b, out=a)}, repeats)[""]) / n)
-
-
-def allreduces(comm, names: Sequence[str], n: int, repeats: int = 11) -> dict[str, list[float]]:
-    """Samples of the seconds of an allreduce of n float32, by schedule; "MPI" is the library's own.
-
-    Each is first compared with MPI's; raises AssertionError where the sums differ.
-    """
-    from mpi4py import MPI
-
-    mine = np.random.default_rng([comm.rank, n]).random(n).astype(np.float32)
-    expected, work = np.empty_like(mine), np.zeros_like(mine)
-    comm.Allreduce(mine, expected)
-    calls = {}
-    for name in names:
-        if name == "MPI":
-            calls[name] = lambda: comm.Allreduce(MPI.IN_PLACE, work)
-        else:
-            calls[name] = lambda name=name: allreduce(comm, work, name)
-        work[:] = mine
-        calls[name]()
-        np.testing.assert_allclose(work, expected, rtol=1e-5, err_msg=name)
-        work[:] = 0  # so that sums of sums do not grow
-    return alternately(comm, calls, repeats)
 
 
 # --- the MPI library's own collectives, and a race of others against them -------------------------

@@ -82,6 +82,7 @@ def test_a_result_carries_the_count_of_its_cell():
 
 def test_a_good_lesson_has_no_problems():
     html = "<b>3</b></td></tr> 41.5 images/s and/or 1/2/3 <br/> https://host.org/a/b"
+    html += '<img src="data:image/png;base64,+/aa/bb/cc+">'
     table = new_output("display_data", {"text/html": html, "image/png": "/aa/bb/cc"})
     assert found_in(executed(stream("0.19 M, /proc/cpuinfo, 0x1f\n"), table)) == []
 
@@ -105,6 +106,21 @@ def test_a_bad_output_is_refused_with_the_name_of_its_cell(output, problem):
     assert problem in found
 
 
+@pytest.mark.parametrize(
+    ("html", "bare"),
+    [
+        ("<p>no image", 0),
+        ('<img src="a" alt="A ring of 4 ranks">', 0),
+        ('<img src="a">', 1),
+        ('<img alt="" src="a">', 1),
+        ('<img alt="One"> <img src="b">', 1),
+    ],
+)
+def test_images_in_html_need_an_alternative_text_too(html, bare):
+    nb = executed(new_output("display_data", {"text/html": html}))
+    assert len(list(lesson.undescribed(nb))) == bare
+
+
 def test_counts_must_run_from_one_without_gaps():
     nb = executed(stream("a"))
     nb.cells[2].execution_count = 4
@@ -122,7 +138,7 @@ def test_empty_cells_missing_outputs_missing_end_and_size_are_problems():
     nb.cells.append(new_markdown_cell("## Further reading"))
     assert found_in(nb) == ["does not end with a section 'In this lesson we have'"]
     [found] = found_in(executed(stream("a " * (lesson.MAX_BYTES // 2))))
-    assert found.startswith("size: expected at most 500,000 bytes, got 501,")
+    assert found.startswith("size: expected at most 700,000 bytes, got 701,")
 
 
 # --- stamped cells ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from cnnlab import cuda
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures
+from cnnlab.ranks.schedules import ring, tree
 
 matplotlib.use("Agg")
 SOURCE = """
@@ -81,7 +82,7 @@ def test_access_maps_show_what_was_read_and_written():
 
 
 def test_every_schedule_has_a_panel():
-    axes = pictures.schedules(["ring", "tree"], 4, 8)
+    axes = pictures.schedules({"ring": ring, "tree": tree}, 4, 8)
     assert [ax.get_title().split(":")[0].split(",")[0] for ax in np.ravel(axes)] == ["ring", "tree"]
 
 

@@ -2,25 +2,35 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_23 import allreduce, numbers, sent
-from tests.check import shared_ranks
+from cnnlab.lessons.lesson_23 import challenge, numbers, reduce_scatter, same_bits
+from cnnlab.ranks.schedules import Step, block, rabenseifner, ring
 
 
-def everything_round_the_ring(comm, array):
-    import numpy as np
+def from_the_left_first(rank, size, n):
+    for k in reversed(range(1, size)):
+        to, source = (rank + k) % size, (rank - k) % size
+        yield Step(to, *block(to, size, n), source, *block(rank, size, n), add=True)
 
-    passing, coming = array.copy(), np.empty_like(array)
-    for _ in range(comm.size - 1):
-        comm.Sendrecv(
-            passing, (comm.rank + 1) % comm.size, 0, coming, (comm.rank - 1) % comm.size, 0
-        )
-        array += coming
-        passing, coming = coming, passing
+
+def half_a_ring(rank, size, n):
+    """Block r + 1 ends on rank r."""
+    yield from list(ring(rank, size, n))[: size - 1]
+
+
+def a_ring_with_the_right_block(rank, size, n):
+    right, left = (rank + 1) % size, (rank - 1) % size
+    for k in range(size - 1):
+        sent, came = (rank - k - 1) % size, (rank - k - 2) % size
+        yield Step(right, *block(sent, size, n), left, *block(came, size, n), add=True)
+
+
+def nobody_adds(rank, size, n):
+    for k in range(1, size):
+        to, source = (rank + k) % size, (rank - k) % size
+        yield Step(to, *block(to, size, n), source, *block(rank, size, n))
 
 
 def through_rank_0(comm, array):
-    import numpy as np
-
     other = np.empty_like(array)
     if comm.rank:
         comm.Send(array, 0)
@@ -33,64 +43,74 @@ def through_rank_0(comm, array):
         comm.Send(array, rank)
 
 
-def only_for_powers_of_two(comm, array):
-    import numpy as np
-
-    other, distance = np.empty_like(array), 1
-    while distance < comm.size:
-        peer = comm.rank ^ distance
-        if peer < comm.size:
-            comm.Sendrecv(array, peer, 0, other, peer, 0)
-            array += other
-        distance *= 2
+def round_the_ring(comm, array):
+    passing, coming = array.copy(), np.empty_like(array)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for _ in range(comm.size - 1):
+        comm.Sendrecv(passing, right, 0, coming, left, 0)
+        array += coming
+        passing, coming = coming, passing
 
 
-def only_for_equal_values(comm, array):
-    array *= comm.size
+def one_too_few(comm, array):
+    every = np.zeros((comm.size, array.size), np.float32)
+    for rank, row in enumerate(comm.allgather(array)):
+        every[rank] = row
+    array[:] = every[:-1].sum(axis=0)
 
 
-def only_rank_0_knows(comm, array):
-    import numpy as np
+def nearest_first(rank, size, n):
+    """Rabenseifner's schedule with the nearest partner first: the halves stay in the node."""
+    a, b, back = 0, n, []
+    for distance in (1, 2, 4, 8):
+        middle, peer = (a + b) // 2, rank ^ distance
+        low, high = (a, middle), (middle, b)
+        kept, given = (high, low) if rank & distance else (low, high)
+        yield Step(peer, *given, peer, *kept, add=True)
+        back.append((peer, kept, given))
+        a, b = kept
+    for peer, kept, given in reversed(back):
+        yield Step(peer, *kept, peer, *given)
 
-    other = np.empty_like(array)
-    if comm.rank:
-        comm.Send(array, 0)
-        return
-    for rank in range(1, comm.size):
-        comm.Recv(other, rank)
-        array += other
 
-
-def only_for_few_elements(comm, array):
-    """Both send first: the library puts small messages aside, and not the larger ones."""
-    import numpy as np
-
-    total, other = array.copy(), np.empty_like(array)
-    for shift in range(1, comm.size):
-        comm.Ssend(array, (comm.rank + shift) % comm.size)
-        comm.Recv(other, (comm.rank - shift) % comm.size)
-        total += other
-    array[:] = total
+def every_node_through_its_first_rank(rank, size, n):
+    node, me = divmod(rank, 4)
+    first = 4 * node
+    for k in (1, 2, 3):
+        if me == k:
+            yield Step(to=first, b=n)
+        else:
+            yield Step(source=first + k, d=n, add=True) if me == 0 else Step()
+    for to, a, b, source, c, d, add in ring(node, 4, n):
+        yield Step(4 * to, a, b, 4 * source, c, d, add) if me == 0 else Step()
+    for k in (1, 2, 3):
+        if me == k:
+            yield Step(source=first, d=n)
+        else:
+            yield Step(to=first + k, b=n) if me == 0 else Step()
 
 
 RIGHT = [
-    (allreduce, everything_round_the_ring),
-    (allreduce, through_rank_0),
+    (reduce_scatter, from_the_left_first),
+    (same_bits, through_rank_0),
+    (challenge, every_node_through_its_first_rank),
     (
         numbers,
-        lambda n_ranks, latency, per_number: (
-            latency / ((1 - 2 * (1 - 1 / n_ranks) / np.log2(n_ranks)) * per_number)
+        lambda n_ranks, alpha, beta: (
+            alpha / ((1 - 2 * (1 - 1 / n_ranks) / np.log2(n_ranks)) * beta)
         ),
     ),
-    (sent, lambda n_ranks, m: 2 * (m - m / n_ranks)),
 ]
 WRONG = [
-    (allreduce, only_for_powers_of_two, "on 3 ranks"),
-    (allreduce, only_for_equal_values, "on 2 ranks"),
-    (allreduce, only_rank_0_knows, "rank 1"),
-    (allreduce, only_for_few_elements, "deadlock"),
-    (numbers, lambda n_ranks, latency, per_number: latency / per_number, "too small"),
-    (sent, lambda n_ranks, m: 2 * m, "too large"),
-    (sent, ..., "not yet answered"),
+    (reduce_scatter, half_a_ring, "block 0 of rank 0 is not the sum"),
+    (reduce_scatter, a_ring_with_the_right_block, "not the"),
+    (reduce_scatter, nobody_adds, "is not the sum"),
+    (same_bits, round_the_ring, "has not the bits of rank 0"),
+    (same_bits, one_too_few, "has not the sum"),
+    (numbers, lambda n_ranks, alpha, beta: alpha / beta, "too small"),
+    (numbers, ..., "not yet answered"),
+    (challenge, ring, "not faster than the ring"),
+    (challenge, rabenseifner, "not faster than the ring"),
+    (challenge, nearest_first, "not faster than the ring"),
+    (challenge, lambda rank, size, n: iter(()), "has not the sum"),
 ]
-shared_ranks.as_in_a_notebook(RIGHT + WRONG)
