@@ -5,7 +5,7 @@ from numba import prange
 from numpy import zeros
 
 from cnnlab.check.access_log import READ, WRITE, accesses, race, trips
-from cnnlab.kernels.variants import shared as stationarity
+from cnnlab.lessons import lesson_12 as stationarity
 
 
 @numba.njit

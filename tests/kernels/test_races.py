@@ -21,7 +21,9 @@ OTHERS = {
 
 def parallel_kernels():
     for module in (
-        importlib.import_module(f"cnnlab.{name}") for name in FILES if "kernels" in name
+        importlib.import_module(f"cnnlab.{name}")
+        for name in FILES
+        if name.startswith(("kernels", "lessons."))
     ):
         for name, kernel in vars(module).items():
             if isinstance(kernel, Dispatcher) and kernel.targetoptions.get("parallel"):

@@ -1,15 +1,15 @@
 import pytest
 
 from cnnlab import check
-from cnnlab.kernels.variants import shared
+from cnnlab.lessons import lesson_11
 
 
 @pytest.mark.parametrize(
     "kernel, options",
     [
-        (shared.bias_by_filter, {}),
-        (shared.bias_private, {"n_blocks": 4}),
-        (shared.bias_tree, {}),
+        (lesson_11.bias_by_filter, {}),
+        (lesson_11.bias_private, {"n_blocks": 4}),
+        (lesson_11.bias_tree, {}),
     ],
 )
 def test_a_reduction_has_the_references_sums(kernel, options):
