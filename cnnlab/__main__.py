@@ -1,4 +1,4 @@
-"""The command line: `python -m cnnlab machine`, `train` and `bench`."""
+"""The command line: `python -m cnnlab machine`, `train`, `bench` and `plan`."""
 
 from cnnlab.ranks import job
 
@@ -71,7 +71,7 @@ def parser() -> Parser:
         prog="python -m cnnlab",
         description="A small convolutional network, trained and timed with every strategy.",
     )
-    names = "machine | train | bench"
+    names = "machine | train | bench | plan"
     commands = top.add_subparsers(title="commands", required=True, metavar=names)
 
     def add(name: str, command: Callable, summary: str) -> Parser:
@@ -83,6 +83,8 @@ def parser() -> Parser:
     add_common_options(add("machine", show_machine, "describe this computer, measure its ceilings"))
     add_train_options(add("train", train, "train the network"))
     add_bench_options(add("bench", bench, "time an epoch and each operation, by strategy"))
+    planning = add("plan", plan, "what a step of each method would take, send and hold; best first")
+    add_plan_options(planning)
     return top
 
 
@@ -121,6 +123,22 @@ def add_bench_options(command: Parser) -> None:
     what = "fresh processes in which steps are timed, one after the other (default: 5)"
     option("--processes", type=parse_whole, default=5, metavar="N", help=what)
     add_data_options(command, 64, 8192)
+
+
+def add_plan_options(command: Parser) -> None:
+    """Add the options of `plan`."""
+    option = command.add_argument
+    option("-n", "--ranks", type=parse_whole, default=4, metavar="N", help="(default: 4)")
+    option("--batch", type=parse_whole, default=64, metavar="N", help="of all ranks (default: 64)")
+    option("--network", choices=NETWORKS, default="report", help="(default: report)")
+    what = "between ranks; here: as measured between two ranks of this machine"
+    option("--link", default=options.LINK, metavar="L,B", help=f"{what} (default: {options.LINK})")
+    what = "methods and their options, separated by commas, such as"
+    what += ' "data --compress fp16, hybrid --grid 2x2x1" (default: every method)'
+    option("--methods", default="", metavar="NAMES", help=what)
+    what = "kernels cost what a model says, the same each time, in place of what they take here"
+    option("--model", action="store_true", help=what)
+    add_common_options(command)
 
 
 def add_data_options(command: Parser, batch: int, images: int | None) -> None:
@@ -291,6 +309,13 @@ def bench(chosen) -> int:
     if chosen.json:
         print(json.dumps(report))
     return status
+
+
+def plan(chosen) -> int:
+    """Print what a step of each method would take, send and hold."""
+    from cnnlab.measure import planner
+
+    return planner.run(chosen)
 
 
 if __name__ == "__main__":

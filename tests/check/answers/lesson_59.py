@@ -2,35 +2,62 @@
 
 from math import inf
 
-from cnnlab.lessons.lesson_59 import base, lies, scaling, times_faster
+import numpy as np
 
-TEN = lies.model()
+from cnnlab.lessons.lesson_59 import forecast, lies, superstep_model, times_faster
+
+SEVEN = lies.model()
 
 
 def instead(number, word):
-    return [word if k == number else its for k, its in enumerate(TEN, 1)]
+    return [word if k == number else right for k, right in enumerate(SEVEN, 1)]
 
 
-def by_sorting(seconds):
-    alone = sorted((t, name) for (name, n), t in seconds.items() if n == 1)
-    return alone[0][1] if alone else None
+def one_by_one(steps, latency, bandwidth):
+    total = 0.0
+    for compute, sent in steps:
+        most = 0
+        for rank in range(len(sent)):
+            most = max(most, sum(sent[rank]), sum(row[rank] for row in sent))
+        total += latency + max(compute) + most / bandwidth
+    return total
 
 
-def fastest_of_all(seconds):
-    return min(seconds, key=seconds.get)[0]
+def only_sent(steps, latency, bandwidth):
+    return sum(max(w) + s.sum(1).max() / bandwidth + latency for w, s in steps)
 
 
-def slowest(seconds):
-    alone = {name: t for (name, n), t in seconds.items() if n == 1}
-    return max(alone, key=alone.get) if alone else None
+def all_bytes(steps, latency, bandwidth):
+    return sum(max(w) + s.sum() / bandwidth + latency for w, s in steps)
 
 
-def the_first(seconds):
-    return next((name for name, n in seconds if n == 1), None)
+def without_latency(steps, latency, bandwidth):
+    return superstep_model.model()(steps, 0.0, bandwidth)
 
 
-def never_none(seconds):
-    return by_sorting(seconds) or fastest_of_all(seconds)
+def on_average(steps, latency, bandwidth):
+    return superstep_model.model()([(w * 0 + w.mean(), s) for w, s in steps], latency, bandwidth)
+
+
+def fitted(ranks, seconds, n_ranks):
+    """By normal equations."""
+    table = np.array([[1, 1 / p, np.log2(p)] for p in ranks])
+    a, b, c = np.linalg.solve(table.T @ table, table.T @ np.array(seconds))
+    return a + b / n_ranks + c * np.log2(n_ranks)
+
+
+def a_line(ranks, seconds, n_ranks):
+    return float(np.polyval(np.polyfit(ranks, seconds, 1), n_ranks))
+
+
+def without_rounds(ranks, seconds, n_ranks):
+    table = np.array([[1, 1 / p] for p in ranks])
+    a, b = np.linalg.lstsq(table, np.array(seconds), rcond=None)[0]
+    return a + b / n_ranks
+
+
+def the_last(ranks, seconds, n_ranks):
+    return seconds[-1]
 
 
 def reached(curve, target):
@@ -47,8 +74,8 @@ def a_step(base, other, target):
 
 
 def upside_down(base, other, target):
-    found = times_faster.model()(base, other, target)
-    return found and 1 / found
+    ratio = times_faster.model()(base, other, target)
+    return ratio and 1 / ratio
 
 
 def infinite(base, other, target):
@@ -63,58 +90,30 @@ def at_the_end(base, other, target):
     return times_faster.model()(base, other, target)
 
 
-def by_speedup(runs):
-    """The same efficiencies, from speedups in images a second."""
-    runs_by = {p: (batch, seconds) for p, batch, seconds in runs}
-    first = min(runs_by)
-    speed = {p: batch / seconds for p, (batch, seconds) in runs_by.items()}
-    return scaling.model()(runs)[0], [speed[p] / speed[first] / (p / first) for p, *_ in runs]
-
-
-def as_if_strong(runs):
-    p0, _, t0 = min(runs)
-    return scaling.model()(runs)[0], [t0 * p0 / (p * t) for p, _, t in runs]
-
-
-def over_the_first(runs):
-    word, found = scaling.model()(runs)
-    return word, [each / found[0] for each in found]
-
-
-def always_strong(runs):
-    return "strong", scaling.model()(runs)[1]
-
-
-def never_neither(runs):
-    word, found = scaling.model()(runs)
-    return ("weak" if word == "neither" else word), found
-
-
 RIGHT = [
-    (lies, TEN),
-    (lies, tuple(TEN)),
-    (base, by_sorting),
+    (lies, SEVEN),
+    (lies, tuple(SEVEN)),
+    (superstep_model, one_by_one),
+    (forecast, fitted),
     (times_faster, lambda base, other, target: times_faster.model()(base, other, target)),
-    (scaling, by_speedup),
 ]
 WRONG = [
-    (lies, instead(1, "picked size"), "9 of 10 right; 1 is not picked size"),
-    (lies, instead(6, "extrapolation"), "who has so many cores"),
-    (lies, instead(8, "one seed"), "where does the axis begin"),
-    (lies, instead(8, ...), "9 of 10 right"),
-    (lies, TEN[:9], "expected 10 of"),
-    (lies, instead(2, "a lie"), "expected 10 of"),
-    (base, fastest_of_all, "the base is"),
-    (base, slowest, "the base is"),
-    (base, the_first, "the base is"),
-    (base, never_none, "none ran on one rank"),
+    (lies, instead(1, "extrapolation"), "6 of 7 right; 1 is not extrapolation"),
+    (lies, instead(6, "best of many"), "what else does a rank hold"),
+    (lies, instead(5, "one seed"), "how often was it run"),
+    (lies, instead(5, ...), "6 of 7 right"),
+    (lies, SEVEN[:6], "expected 7 of"),
+    (lies, instead(2, "a lie"), "expected 7 of"),
+    (superstep_model, only_sent, "expected"),
+    (superstep_model, all_bytes, "expected"),
+    (superstep_model, without_latency, "expected"),
+    (superstep_model, on_average, "expected"),
+    (forecast, a_line, "log2 P at 64: expected"),
+    (forecast, without_rounds, "log2 P at 64: expected"),
+    (forecast, the_last, "log2 P at 64: expected"),
     (times_faster, in_steps, "expected"),
     (times_faster, a_step, "expected"),
     (times_faster, upside_down, "expected"),
     (times_faster, infinite, "expected None"),
     (times_faster, at_the_end, "got None"),
-    (scaling, as_if_strong, "efficiencies"),
-    (scaling, over_the_first, "efficiencies"),
-    (scaling, always_strong, "not 'strong'"),
-    (scaling, never_neither, "the scaling is neither"),
 ]
