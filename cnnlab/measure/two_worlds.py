@@ -14,8 +14,7 @@ from cnnlab.network import NETWORKS
 from cnnlab.ranks import fit, mpi, world
 from cnnlab.ranks.cluster import cluster
 from cnnlab.ranks.collectives import allreduce
-from cnnlab.ranks.virtual import Link, World
-from cnnlab.ranks.virtual.topology import one_memory
+from cnnlab.ranks.virtual import Link, World, one_memory
 from cnnlab.training import Replica, Sgd
 
 SIZES = (2, 1 << 8, 1 << 14, 1 << 18)  # float32: 8 bytes to 1 MB

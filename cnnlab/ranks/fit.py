@@ -6,8 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from cnnlab.ranks import cost_model
-from cnnlab.ranks.virtual.link import Link
-from cnnlab.ranks.virtual.topology import OneMemory, one_memory
+from cnnlab.ranks.virtual import Link, OneMemory, one_memory
 
 SIZES = (4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144)  # float32: 16 bytes to 1 MB
 LATE = 1e-3  # seconds: how late a receiver is, to see whether its sender waits

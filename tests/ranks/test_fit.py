@@ -3,8 +3,7 @@ import itertools
 import pytest
 
 from cnnlab.ranks import fit
-from cnnlab.ranks.virtual import Link, World
-from cnnlab.ranks.virtual.topology import one_memory
+from cnnlab.ranks.virtual import Link, World, one_memory
 
 
 def test_the_fit_of_a_virtual_link_is_that_link():

@@ -6,7 +6,7 @@ import numpy as np
 
 from cnnlab.distributed.model import Range, length, overlap
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES
-from cnnlab.ranks.virtual.collectives import LARGE
+from cnnlab.ranks.virtual.calls import LARGE
 
 
 def allreduce(size: int, n: int) -> list[np.ndarray]:
