@@ -15,8 +15,7 @@ from cnnlab.lessons.lesson_55 import Parabola
 from cnnlab.measure.worlds import Compute
 from cnnlab.network import Network
 from cnnlab.ranks import world
-from cnnlab.ranks.virtual import World, stragglers
-from cnnlab.ranks.virtual.topology import network_of
+from cnnlab.ranks.virtual import World, network_of, stragglers
 from cnnlab.training import Replica, Sgd
 
 NETWORK = "5us,10GB/s"  # a link of its own between any two ranks

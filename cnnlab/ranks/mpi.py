@@ -8,14 +8,14 @@ import sys
 
 REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
 NAMES = (*REDUCTIONS, "REPLACE", "NO_OP", "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
-NUMBERS = ("ANY_SOURCE", "ANY_TAG")  # -1, where MPI does not run
+NUMBERS = {"ANY_SOURCE": -2, "ANY_TAG": -1}  # MPICH's, where MPI does not run
 
 
 def __getattr__(name: str):
-    if name not in NAMES + NUMBERS:
-        raise AttributeError(f"mpi.{name}: expected one of Win, {', '.join(NAMES + NUMBERS)}")
+    if name not in (*NAMES, *NUMBERS):
+        raise AttributeError(f"mpi.{name}: expected one of Win, {', '.join((*NAMES, *NUMBERS))}")
     MPI = sys.modules.get("mpi4py.MPI")
-    return getattr(MPI, name) if MPI else -1 if name in NUMBERS else name
+    return getattr(MPI, name) if MPI else NUMBERS.get(name, name)
 
 
 def is_named(thing, name: str) -> bool:

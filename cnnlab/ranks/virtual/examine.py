@@ -12,20 +12,19 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from cnnlab.ranks.virtual import leftovers
-from cnnlab.ranks.virtual.faults import Fault, written
+from cnnlab.ranks.virtual.faults import Fault, leaks, written
 from cnnlab.ranks.virtual.messages import Request
-from cnnlab.ranks.virtual.topology import network_of
+from cnnlab.ranks.virtual.network import network_of
 from cnnlab.ranks.virtual.world import World
 
 
 class Replay(World):
     """A world in which a program runs as MPI also may; it notes what tells one run from another.
 
-    What receives at the places `late` (None: all) get is seen only after `Wait`; `backwards`, the
+    A receive at one of the sites `late` (None: at any) is seen only after `Wait`; `backwards`, the
     last message that a receive from any source can take comes first. `courses` has what each pair
-    of ranks has sent, `receives` the places of receives that the program waits for itself, and
-    `choices`, for a receive from any source, its rank, its place, and which it took.
+    of ranks has sent, `receives` the sites of receives that the program waits for itself, and
+    `choices`, for a receive from any source, its rank, its site, and the rank that it took.
     """
 
     def __init__(self, *world, late: Collection | None = (), backwards: bool = False):
@@ -36,24 +35,24 @@ class Replay(World):
         self.choices: list[tuple[int, tuple, int]] = []
 
     def send(self, request: Request) -> None:
-        """Post a send, and note it."""
+        """As of any world, and note it."""
         pair = request.rank, request.peer
         self.courses.setdefault(pair, []).append((request.tag, request.group, request.data))
         super().send(request)
 
     def late(self, receive: Request) -> bool:
-        """Whether the program sees what it receives only after `Wait`."""
+        """As of any world, but for the sites chosen."""
         self.receives[receive.rank, receive.where] = None
         return self.seen_late is None or (receive.rank, receive.where) in self.seen_late
 
     def until(self, at: float) -> float:
-        """How long to wait for other messages: backwards, until no other rank can go on."""
+        """As of any world; backwards, until no other rank can go on."""
         return math.inf if self.backwards else at
 
     def choose(self, there: list[tuple]) -> tuple:
-        """Of messages from several ranks, which counts, and what could have."""
-        key = lambda one: (one[0], one[1].rank)  # noqa: E731
-        one = max(there, key=key) if self.backwards else min(there, key=key)
+        """As of any world; backwards, the last. It is noted."""
+        first_or_last = max if self.backwards else min
+        one = first_or_last(there, key=lambda one: (one[0], one[1].rank))
         _, send, receive = one
         if receive.any_source:
             self.choices.append((receive.rank, receive.where, send.rank))
@@ -86,48 +85,38 @@ def examine(
 
     plain = play()
     if plain.error:
-        if not (found := getattr(plain.error, "faults", [])):
+        if not (faults := getattr(plain.error, "faults", [])):
             raise plain.error
-        return found
-    found = leftovers.leaks(plain)
+        return faults
+    faults = leaks(plain)
     unbuffered = play(at_once)
     if unbuffered.error and play().error is None:
-        found += hazards(unbuffered.error)
-    if plain.receives:
-        found += early_reads(play, plain)
-    if plain.choices:
-        found += races(play, plain)
-    return found
-
-
-def hazards(error: Exception) -> list[Fault]:
-    """What goes wrong where no message is buffered."""
-    told = getattr(error, "faults", [])[:1]
-    text = f"it ends only because messages are small: {error}"
-    return [Fault("buffering hazard", fault.rank, fault.line, text) for fault in told]
+        for fault in getattr(unbuffered.error, "faults", [])[:1]:
+            text = f"it ends only because messages are small: {unbuffered.error}"
+            faults.append(fault._replace(kind="buffering hazard", text=text))
+    if plain.receives and differs(play, plain, late=None):
+        faults += early_reads(play, plain)
+    if plain.choices and (what := differs(play, plain, backwards=True)):
+        faults += races(plain, play(backwards=True), what)
+    return faults
 
 
 def early_reads(play: Callable, plain: Replay) -> list[Fault]:
     """The receives whose buffers are read before `Wait`."""
-    if not differs(play, plain, late=None):
-        return []
-    found = []
+    faults = []
     for rank, where in plain.receives:
         if what := differs(play, plain, late=[(rank, where)]):
             text = f"the buffer of this receive is read before Wait: {what}"
-            found.append(Fault("local concurrency", rank, written(where), text))
-    return found
+            faults.append(Fault("local concurrency", rank, written(where), text))
+    return faults
 
 
-def races(play: Callable, plain: Replay) -> list[Fault]:
-    """The receives from any source that decide how a run goes on."""
-    what = differs(play, plain, backwards=True)
-    if not what:
-        return []
+def races(plain: Replay, other: Replay, what: str) -> list[Fault]:
+    """The first receive from any source that takes another message in another run."""
     taken: dict[tuple, list[int]] = {}
     for rank, where, source in plain.choices:
         taken.setdefault((rank, where), []).append(source)
-    for rank, where, source in play(backwards=True).choices:
+    for rank, where, source in other.choices:
         first = taken.get((rank, where), [])
         before = first.pop(0) if first else source
         if before != source:
@@ -137,17 +126,17 @@ def races(play: Callable, plain: Replay) -> list[Fault]:
 
 
 def differs(play: Callable, plain: Replay, **how) -> str:
-    """What another run does otherwise than the plain one; "" if nothing, or if each run does so."""
+    """How another run differs from the plain one; "" if it does not, or if all runs differ."""
     what = difference(plain, play(**how))
     return what if what and not difference(plain, play()) else ""
 
 
 def difference(one: Replay, other: Replay) -> str:
-    """What tells one run from another, in words; "" if nothing does."""
+    """How one run differs from another, in words; "" if it does not."""
     if other.error:
         return f"another run ends with {type(other.error).__name__}: {other.error}"
-    for rank, (result, its) in enumerate(zip(one.results, other.results, strict=True)):
-        if not alike(result, its):
+    for rank in range(one.size):
+        if not alike(one.results[rank], other.results[rank]):
             return f"in another run, rank {rank} returns something else"
     for source, to in one.courses | other.courses:
         if one.courses.get((source, to)) != other.courses.get((source, to)):

@@ -1,12 +1,15 @@
-"""What may be wrong with a rank program, in the classes of the MPI Bugs Initiative.
+"""Faults of a rank program, in the classes of the MPI Bugs Initiative, and how a run shows them.
 
-Laurent, Saillard and Quinson, "The MPI Bugs Initiative", Correctness 2021.
+Laurent, Saillard and Quinson, "The MPI Bugs Initiative", Correctness 2021. Here are those that one
+run shows: deadlocks, leftovers and leaks; `examine` finds those that only a further run shows.
 """
 
+import itertools
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
+
+import numpy as np
 
 OWN = ("cnnlab.ranks.", "cnnlab.runtime.")  # modules whose lines are not the program's
 
@@ -44,13 +47,20 @@ class Faulty(RuntimeError):
         self.faults = faults
 
 
+class Deadlock(RuntimeError):
+    """Ranks wait for each other, or for one that has ended."""
+
+
+# --- errors and the lines that are to blame -------------------------------------------------------
+
+
 def blamed(error: Exception, kind: str, rank: int, line: str) -> Exception:
     """The error, with the fault that it stands for as its `faults`."""
     error.faults = [Fault(kind, rank, line, str(error))]
     return error
 
 
-def of(error: Exception, rank: int) -> list[Fault]:
+def faults_of(error: Exception, rank: int) -> list[Fault]:
     """The faults that an error on a rank stands for; none, if it is the program's own error."""
     if hasattr(error, "faults"):
         return error.faults
@@ -58,7 +68,7 @@ def of(error: Exception, rank: int) -> list[Fault]:
     while traced:
         own = is_own(traced.tb_frame)
         if not own:
-            line = written(place(traced))
+            line = written((traced.tb_frame.f_code.co_filename, traced.tb_lineno))
         traced = traced.tb_next
     return [Fault("invalid parameter", rank, line, str(error))] if own and line else []
 
@@ -66,11 +76,6 @@ def of(error: Exception, rank: int) -> list[Fault]:
 def is_own(frame) -> bool:
     """Whether a frame is of this package's ranks, and not of a program."""
     return frame.f_globals.get("__name__", "").startswith(OWN)
-
-
-def place(traced: TracebackType) -> tuple[str, int]:
-    """File and line of a step of a traceback."""
-    return traced.tb_frame.f_code.co_filename, traced.tb_lineno
 
 
 def site() -> tuple[str, int]:
@@ -84,3 +89,105 @@ def site() -> tuple[str, int]:
 def written(where: tuple[str, int]) -> str:
     """A site as "file:line"."""
     return f"{Path(where[0]).name}:{where[1]}"
+
+
+# --- deadlock -------------------------------------------------------------------------------------
+
+
+def deadlock(waiting: dict, calls: dict, ended: set[int]) -> Deadlock:
+    """The error that names the ranks that wait: those in a circle first.
+
+    `waiting` has the request and the site of each rank; `calls` are the collectives under way.
+    """
+    stuck = circle(waiting)
+    stuck += [rank for rank in sorted(waiting) if rank not in stuck]
+    reasons = "; ".join(reason(rank, *waiting[rank], calls, ended) for rank in stuck[:8])
+    error = Deadlock(f"deadlock: {reasons}{'; …' if len(stuck) > 8 else ''}")
+    return blamed(error, "call matching", stuck[0], written(waiting[stuck[0]][1]))
+
+
+def circle(waiting: dict) -> list[int]:
+    """Ranks each of which waits for the next, and the last for the first; [] if there are none.
+
+    The one with the lowest number comes first.
+    """
+    for rank in sorted(waiting):
+        path = [rank]
+        while (peer := waiting[path[-1]][0].peer) in waiting:
+            if peer == rank:
+                return path
+            if peer in path:
+                break
+            path.append(peer)
+    return []
+
+
+def reason(rank: int, request, where: tuple, calls: dict, ended: set[int]) -> str:
+    """For whom a rank waits, for which message, and where."""
+    whom = "any rank" if request.any_source else f"rank {request.peer}"
+    whom += " which has ended" if request.peer in ended else ""
+    message = f"{request.kind}, tag {'any' if request.tag < 0 else request.tag}"
+    message = f"in {calls[request.group].asked}" if request.group in calls else message
+    return f"rank {rank} waits for {whom} ({message}, {written(where)})"
+
+
+# --- what a run leaves behind ---------------------------------------------------------------------
+
+
+def leftovers(world) -> list[Fault]:
+    """Collectives that not all have called, messages not received, requests not waited for."""
+    faults = [call.fault() for call in world.calls.values()]
+    for send in itertools.chain(*world.mail.sends.values()):
+        if send.group not in world.calls:
+            text = f"a message to rank {send.peer} with tag {send.tag} that is never received"
+            faults.append(Fault("call matching", send.rank, written(send.where), text))
+    for request in itertools.chain(*world.open):
+        text = f"a {request.kind} that is never waited for"
+        faults.append(Fault("request lifecycle", request.rank, written(request.where), text))
+    return faults
+
+
+def leaks(world) -> list[Fault]:
+    """Communicators and windows that are never freed."""
+    left = sorted(world.resources.values(), key=lambda resource: resource[1])
+    return [
+        Fault("resource leak", rank, written(where), f"{name} is never freed")
+        for name, rank, where in left
+    ]
+
+
+# --- what has happened before what ----------------------------------------------------------------
+
+
+class History:
+    """How many events of each rank come before what each rank does next; kept once it has begun.
+
+    Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", CACM 1978; with a
+    count for each rank, Mattern 1989. Messages carry the counts.
+    """
+
+    def __init__(self, n_ranks: int):
+        self.n_ranks, self.known = n_ranks, None
+
+    def begin(self) -> None:
+        """Keep it from now on."""
+        if self.known is None:
+            self.known = np.zeros((self.n_ranks, self.n_ranks), np.int64)
+
+    def seen_by(self, rank: int) -> np.ndarray | None:
+        """The counts that a rank knows now, to be sent along."""
+        return None if self.known is None else self.known[rank].copy()
+
+    def learn(self, rank: int, counts: np.ndarray | None) -> None:
+        """Add the counts that another rank knew to those that a rank knows."""
+        if counts is not None:
+            np.maximum(self.known[rank], counts, out=self.known[rank])
+
+    def event(self, rank: int) -> int:
+        """The number of a new event of a rank."""
+        self.known[rank, rank] += 1
+        return int(self.known[rank, rank])
+
+    def is_before(self, event: int | None, source: int, rank: int) -> bool:
+        """Whether a rank knows an event of `source`; None has not come to its end."""
+        return event is not None and self.known[rank, source] >= event

@@ -1,19 +1,18 @@
-"""Messages between virtual ranks, as requests."""
+"""Messages between virtual ranks: sends and receives as requests, and how they meet."""
 
 import pickle
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from cnnlab.ranks.record import Message
-from cnnlab.ranks.virtual.faults import Fault, blamed, site, written
+from cnnlab.ranks.virtual.faults import blamed, site, written
 
-ANY = -1  # any source, any tag: as in MPI, where the numbers may differ
+ANY = -1  # a request's peer or tag: any source, any tag
 
 
 class Status:
-    """Of a message that was received or is there: its source, tag and length."""
+    """The source, tag and length of a message that was received, or that is there."""
 
     source = tag = ANY
     n_bytes, itemsize = 0, 1
@@ -23,7 +22,7 @@ class Status:
         return self.source
 
     def Get_tag(self) -> int:
-        """Its tag."""
+        """The tag."""
         return self.tag
 
     def Get_count(self, datatype=None) -> int:
@@ -32,12 +31,37 @@ class Status:
         return self.n_bytes // size
 
 
+class Waits:
+    """The calls of a request that are made of `Wait`, `Test` and `object`."""
+
+    def wait(self, status=None):
+        """Wait until it is done; the object received, if it is one."""
+        return self.Wait(status) and self.object()
+
+    def test(self, status=None):
+        """Whether it is done, and the object received."""
+        done = self.Test(status)
+        return done, self.object() if done else None
+
+    @staticmethod
+    def Waitall(requests, statuses=None) -> bool:
+        """Wait for all of them."""
+        for request, status in zip(requests, statuses or [None] * len(requests), strict=True):
+            request.Wait(status)
+        return True
+
+    @staticmethod
+    def waitall(requests) -> list:
+        """Wait for all of them; the objects received."""
+        return [request.wait() for request in requests]
+
+
 @dataclass(eq=False)
-class Request:
+class Request(Waits):
     """A send or a receive: of a rank, with a peer; `done` is when it is complete, in seconds.
 
-    `buffer` is the array that is sent or received, None for a pickled object. `lent` says that the
-    program waits itself, and must not touch the buffer until then; `kept` is what it has to hold.
+    `buffer` is the array that is sent or received, None for a pickled object. If the program waits
+    itself, it must not touch the buffer until then: `kept` is what the buffer has to hold.
     """
 
     kind: str
@@ -48,31 +72,28 @@ class Request:
     group: object  # messages of different communicators do not meet
     data: object = None  # bytes that are sent
     buffer: np.ndarray | None = None
+    members: tuple[int, ...] = ()
+    where: tuple[str, int] = ("", 0)
     begin: float = 0.0  # of the call that posts it
     posted: float = 0.0
     arrives: float | None = None
     done: float | None = None
-    source: int = field(default=ANY)
-    lent: bool = False
-    kept: bytes = b""
-    late: bool = False  # the message is seen only after `Wait`
-    members: tuple[int, ...] = ()
-    where: tuple[str, int] = ("", 0)
+    kept: bytes | None = None
+    before: bytes | None = None  # if the message is seen only after `Wait`: what the buffer held
     waited: tuple[str, int] | None = None
     taken: object = None  # by a receive: the send
-    before: bytes = b""  # of a late one: what the buffer held
-    told: np.ndarray | None = None  # what its sender has heard of, see `History`
-    then: Callable | None = None  # what goes on when it is done
+    history: np.ndarray | None = None  # the events that its sender knows of, see `History`
+    then: Callable | None = None  # goes on when it is done
 
     @property
     def any_source(self) -> bool:
         """Whether it takes, or asks for, a message from anybody."""
-        return self.kind != "send" and self.peer == ANY
+        return self.peer == ANY
 
     @property
-    def dtype(self):
-        """Of the elements; None for an object."""
-        return None if self.buffer is None else self.buffer.dtype
+    def content(self) -> np.dtype | str:
+        """The dtype of its elements, or "an object"."""
+        return "an object" if self.buffer is None else self.buffer.dtype
 
     @property
     def n_bytes(self) -> int:
@@ -88,7 +109,7 @@ class Request:
         """Wait until it is done."""
         if self.waited:
             text = f"expected one wait for each request, got one more after {written(self.waited)}"
-            raise self.fault(ValueError(f"request: {text}"), "request lifecycle", site())
+            raise self.fault(f"request: {text}", "request lifecycle", site())
         self.world.wait(self)
         self.finish(status)
         return True
@@ -99,110 +120,228 @@ class Request:
             self.finish(status)
         return bool(self.waited)
 
-    def wait(self, status=None):
-        """Wait until it is done; the object received, if it is one."""
-        self.Wait(status)
-        return self.thing()
-
-    def test(self, status=None):
-        """Whether it is done, and the object received."""
-        done = self.Test(status)
-        return done, self.thing() if done else None
-
-    @staticmethod
-    def Waitall(requests, statuses=None) -> bool:
-        """Wait for all of them."""
-        for request, status in zip(requests, statuses or [None] * len(requests), strict=True):
-            request.Wait(status)
-        return True
-
-    @staticmethod
-    def waitall(requests) -> list:
-        """Wait for all of them; the objects received."""
-        return [request.wait() for request in requests]
-
     def __getattr__(self, name):
         raise AttributeError(f"request.{name}: the virtual world does not know it")
 
-    def thing(self):
+    def object(self):
         """The object received; None for an array or a send."""
         return pickle.loads(self.data) if self.kind == "receive" and self.buffer is None else None
 
     def finish(self, status=None) -> None:
         """The program may use the buffer again, and has not done so yet."""
         self.untouched()
-        if self.late:
+        if self.before is not None:
             self.deliver()
         if self.taken:
-            self.world.history.learn(self.rank, self.taken.told)
+            self.world.history.learn(self.rank, self.taken.history)
         self.waited, opened = self.where, self.world.open[self.rank]
         if self in opened:  # else the call has waited itself
             del opened[self]
             self.waited = site()
         if status is not None and self.kind != "send":
-            self.tell(status)
+            self.describe(status)
         self.world.left()
 
-    def tell(self, status) -> None:
+    def describe(self, status) -> None:
         """Fill in a status, this module's or MPI's."""
-        status.source, status.tag = self.members.index(self.taken.rank), self.taken.tag
-        status.n_bytes = self.taken.n_bytes
-        status.itemsize = self.taken.dtype.itemsize if self.taken.dtype else 1
+        send = self.taken
+        status.source, status.tag = self.members.index(send.rank), send.tag
+        status.n_bytes = send.n_bytes
+        status.itemsize = 1 if send.buffer is None else send.buffer.itemsize
 
     def lend(self) -> None:
         """From now on until `Wait`, the buffer is the message's."""
-        self.lent, self.kept = True, self.data if self.kind == "send" else self.buffer.tobytes()
+        self.kept = self.data if self.kind == "send" else self.buffer.tobytes()
         if self.kind == "receive" and self.world.late(self):
-            self.late, self.before = True, self.kept
-            place = raw(self.buffer)
+            self.before, place = self.kept, raw(self.buffer)
             place[:] = ~place  # what it holds until then is nobody's business
             self.kept = self.buffer.tobytes()
 
     def untouched(self) -> None:
         """Raise ValueError if the program has changed the buffer of a message under way."""
-        if self.lent and self.buffer.tobytes() != self.kept:
-            text = f"expected a buffer left alone until Wait, got a changed one of this {self.kind}"
-            raise self.fault(ValueError(f"request: {text}"), "local concurrency")
+        if self.kept is not None and self.buffer.tobytes() != self.kept:
+            raise self.touched()
+
+    def touched(self) -> Exception:
+        """The error that the program has changed a buffer under way."""
+        text = f"expected a buffer left alone until Wait, got a changed one of this {self.kind}"
+        return self.fault(f"request: {text}", "local concurrency")
+
+    def apart(self, other: "Request") -> None:
+        """Raise ValueError if one of two messages goes to a place that the other one uses."""
+        arrays = self.buffer, other.buffer
+        receives = "receive" in (self.kind, other.kind)
+        if receives and arrays[0] is not None is not arrays[1] and np.may_share_memory(*arrays):
+            got = f"got that of a {other.kind} under way since {written(other.where)}"
+            text = f"{self.kind}: expected a buffer of its own, {got}"
+            raise self.fault(text, "local concurrency")
 
     def take(self, send: "Request") -> None:
         """Take over the message of a send. Raises ValueError if it is not for such a place."""
-        self.source, self.taken = send.rank, send
-        if self.dtype != send.dtype:
-            expected, got = (str(r.dtype or "an object") for r in (self, send))
-            text = f"receive: expected {expected}, got {got} from rank {send.rank}"
-            error = ValueError(f"{text}, sent at {written(send.where)}")
-            raise self.fault(error, "parameter matching")
+        self.taken, source = send, f"from rank {send.rank}"
+        objects = self.buffer is None, send.buffer is None
+        if objects[0] != objects[1] or self.content != send.content:
+            got = f"got {send.content} {source}, sent at {written(send.where)}"
+            raise self.fault(f"receive: expected {self.content}, {got}", "parameter matching")
         if self.buffer is not None and send.n_bytes > self.buffer.nbytes:
-            error = ValueError(
-                f"receive: expected at most {self.buffer.nbytes} bytes from rank {send.rank}, got "
-                f"{send.n_bytes}: the message would be truncated"
-            )
-            raise self.fault(error, "parameter matching")
+            text = f"receive: expected at most {self.buffer.nbytes} bytes {source}, got"
+            text += f" {send.n_bytes}: the message would be truncated"
+            raise self.fault(text, "parameter matching")
         self.untouched()
         self.data = send.data
-        if not self.late and self.buffer is not None:
+        if self.before is None and self.buffer is not None:
             self.deliver()
 
     def deliver(self) -> None:
         """Copy the message to its place."""
         place = raw(self.buffer)
-        if self.late:
+        if self.before is not None:
             place[:] = np.frombuffer(self.before, np.uint8)
         place[: len(self.data)] = np.frombuffer(self.data, np.uint8)
-        if self.lent:
+        if self.kept is not None:
             self.kept = self.buffer.tobytes()
 
-    def message(self, receive: "Request") -> Message:
-        """The message of this send to that receive, for pictures."""
-        return Message(self.rank, receive.rank, self.n_bytes, self.begin, receive.done)
+    def fault(self, text: str, kind: str, where: tuple | None = None) -> Exception:
+        """A ValueError, blamed on the rank and line of this request."""
+        return blamed(ValueError(text), kind, self.rank, written(where or self.where))
 
-    def blame(self, kind: str, text: str) -> Fault:
-        """A fault of this request."""
-        return Fault(kind, self.rank, written(self.where), text)
 
-    def fault(self, error: Exception, kind: str, where: tuple | None = None) -> Exception:
-        """The error, blamed on the rank and line of this request."""
-        return blamed(error, kind, self.rank, written(where or self.where))
+class Begun(Request):
+    """A collective that goes on while its rank computes, as if the network did it alone.
+
+    Its calls and additions take none of the rank's time. Its rounds work on copies: `arrays` has
+    each array by its name, with its copy. The program must leave them alone until `Wait`, and sees
+    the results only then.
+    """
+
+    def __init__(self, name: str, comm, arrays: dict[str, tuple], rounds: Iterator):
+        mine, into = (comm.world, comm.me, comm.me, 0, comm.group), arrays.get("recvbuf", [None])
+        super().__init__(name, *mine, None, into[0], comm.members, site(), before=b"")
+        self.rounds, self.round, self.receives, self.arrays = rounds, [], [], arrays
+        self.kept = {name: array.tobytes() for name, (array, _) in arrays.items()}
+        self.now = comm.world.clocks[comm.me]
+        comm.world.open[comm.me][self] = None
+        self.go_on()
+        comm.world.left()
+
+    def go_on(self) -> None:
+        """Post the messages of the next rounds, until some are under way; else it is done."""
+        while all(request.done is not None for request in self.round):
+            self.now = max([self.now, *(request.done for request in self.round)])
+            self.round = self.aside()
+            if self.round is None:
+                return self.end()
+            for request in self.round:
+                if request.kind == "receive":
+                    self.receives.append(request)
+                request.then, request.where = self.go_on, self.where
+                self.peer = request.peer if request.done is None else self.peer
+        return None
+
+    def aside(self) -> list[Request] | None:
+        """The next round, posted at the time of this collective; None after the last."""
+        world, clocks = self.world, self.world.clocks
+        kept = clocks[self.rank], world.since, world.measured
+        clocks[self.rank], world.measured = self.now, False
+        posted = next(self.rounds, None)
+        self.now = clocks[self.rank]
+        clocks[self.rank], world.since, world.measured = kept
+        return posted
+
+    def end(self) -> None:
+        """All rounds are done."""
+        self.round, self.done, self.taken = [], self.now, self
+        heard = [r.taken.history for r in self.receives if r.taken.history is not None]
+        self.history = np.max(heard, axis=0) if heard else None
+        self.world.wake_for(self)
+
+    def untouched(self) -> None:
+        """Raise ValueError if the program has changed an array of it that is still under way."""
+        if any(array.tobytes() != self.kept[name] for name, (array, _) in self.arrays.items()):
+            raise self.touched()
+
+    def describe(self, status) -> None:
+        """A collective has neither source nor tag: the status stays as it is."""
+
+    def deliver(self) -> None:
+        """Copy the results to their places."""
+        for name, (array, result) in self.arrays.items():
+            if name != "sendbuf":
+                array[...] = result
+
+
+class Mail:
+    """Sends and receives that have not met yet, in the order in which they were posted.
+
+    Messages of one rank to another do not overtake each other, and a message goes to the receive
+    that was posted first. A receive from any source is undecided until it is known which message
+    arrives first, and so is each receive after it that competes with it.
+    """
+
+    def __init__(self):
+        self.sends: dict[int, list[Request]] = {}  # by receiver
+        self.receives: dict[int, list[Request]] = {}
+
+    def post_send(self, send: Request) -> Request | None:
+        """The receive that waits for this send; else it is kept until one comes."""
+        receive = self.first(send)
+        if receive and not receive.any_source:
+            self.receives[send.peer].remove(receive)
+            return receive
+        self.sends.setdefault(send.peer, []).append(send)
+        return None
+
+    def post_receive(self, receive: Request) -> Request | None:
+        """The send that is there for this receive; else it is kept until one comes."""
+        if not receive.any_source:
+            for send in self.sends.get(receive.rank, ()):
+                if fits(send, receive):
+                    if self.first(send):
+                        break
+                    self.sends[receive.rank].remove(send)
+                    return send
+        self.receives.setdefault(receive.rank, []).append(receive)
+        return None
+
+    def first(self, send: Request) -> Request | None:
+        """The receive that a send would go to."""
+        for receive in self.receives.get(send.peer, ()):
+            if fits(send, receive):
+                return receive
+        return None
+
+    def undecided(self, rank: int) -> list[tuple[float, Request, Request]]:
+        """When they arrive, and which: for each source, its next message and the receive for it.
+
+        Only those are undecided whose receive was posted already; all others have met.
+        """
+        return self.heads(rank, self.first) if self.receives.get(rank) else []
+
+    def there(self, probe: Request) -> list[tuple[float, Request, Request]]:
+        """When they arrive, and which: the messages that a probe would find, one of each source."""
+        return self.heads(probe.rank, lambda send: probe if fits(send, probe) else None)
+
+    def heads(self, rank: int, receiver: Callable) -> list[tuple[float, Request, Request]]:
+        """The first message from each source that has a receiver: when it arrives, and both."""
+        heads: dict[int, tuple[float, Request, Request]] = {}
+        for send in self.sends.get(rank, ()):
+            if send.rank not in heads and (receive := receiver(send)):
+                heads[send.rank] = send.here, send, receive
+        return list(heads.values())
+
+    def pair(self, send: Request, receive: Request) -> None:
+        """They have met."""
+        self.sends[receive.rank].remove(send)
+        self.receives[receive.rank].remove(receive)
+
+
+def fits(send: Request, receive: Request) -> bool:
+    """Whether a receive takes a send, by communicator, source and tag."""
+    return (
+        send.group == receive.group
+        and receive.peer in (ANY, send.rank)
+        and receive.tag in (ANY, send.tag)
+    )
 
 
 def raw(array: np.ndarray) -> np.ndarray:

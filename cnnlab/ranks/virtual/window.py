@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cnnlab.ranks.mpi import REDUCTIONS, name_of
+from cnnlab.ranks.virtual.calls import ARRAYS, checked
 from cnnlab.ranks.virtual.faults import blamed, site, written
 from cnnlab.ranks.virtual.messages import Request, raw
-from cnnlab.ranks.virtual.point_to_point import checked
-from cnnlab.ranks.virtual.rounds import UFUNCS
 
 ATOMIC = (*REDUCTIONS, "REPLACE", "NO_OP")
 
@@ -47,8 +46,12 @@ class Part:
     disp_unit: int
     holders: dict[int, bool] = field(default_factory=dict)  # rank: whether it wants it alone
     queue: list[tuple[Request, bool]] = field(default_factory=list)
-    told: dict[bool, list[np.ndarray]] = field(default_factory=lambda: {True: [], False: []})
+    seen: dict[bool, list] = field(default_factory=lambda: {True: [], False: []})
     accesses: dict[tuple, Access] = field(default_factory=dict)
+
+    def grants(self, alone: bool) -> bool:
+        """Whether it may be locked."""
+        return not self.holders or not (alone or any(self.holders.values()))
 
 
 class Window:
@@ -58,13 +61,14 @@ class Window:
         self.comm, self.world, self.me = comm, comm.world, comm.me
         memory = raw(checked("memory", np.zeros(0) if memory is None else memory))
         self.world.history.begin()
-        with (collective := comm._collective("Win")):
-            self.parts = self.world.windows.setdefault(collective.group, {})
-            self.parts[comm.rank] = Part(memory, disp_unit)
-            comm.Barrier()
-        self.key, self.pending = (collective.group, self.me), {}
+        group = comm.together("Win", lambda group: self._join(group, Part(memory, disp_unit)))
+        self.key, self.pending = (group, self.me), {}
         self.locked, self.fenced = set(), False
         self.world.resources[self.key] = "a window", self.me, site()
+
+    def _join(self, group: object, part: Part) -> None:
+        self.parts = self.world.windows.setdefault(group, {})
+        self.parts[self.comm.rank] = part
 
     def tomemory(self) -> memoryview:
         """This rank's part."""
@@ -72,8 +76,7 @@ class Window:
 
     def Put(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Write an array to another rank's part; `target` is where, in units of its window."""
-        place = self._reach("Put", origin, target_rank, target)
-        place[:] = raw(origin)
+        self._reach("Put", origin, target_rank, target)[:] = raw(origin)
 
     def Get(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Read from another rank's part into an array, which has it after `Flush` or `Unlock`."""
@@ -99,13 +102,12 @@ class Window:
 
     def Unlock(self, rank: int) -> None:
         """Wait until all that was begun there is done, and let others in."""
-        self._in_epoch(rank)
         self.Flush(rank)
         self.locked.discard(rank)
-        part, told = self.parts[rank], self.world.history.of(self.me)
+        part, seen = self.parts[rank], self.world.history.seen_by(self.me)
         self._in_turn("Unlock", rank)
-        part.told[part.holders.pop(self.me)].append(told)
-        while part.queue and grants(part, part.queue[0][1]):
+        part.seen[part.holders.pop(self.me)].append(seen)
+        while part.queue and part.grants(part.queue[0][1]):
             request, alone = part.queue.pop(0)
             part.holders[request.rank] = alone
             request.done = self.world.clocks[self.me] + self._latency(rank)
@@ -137,14 +139,12 @@ class Window:
     def Fence(self, assertion: int = 0) -> None:
         """All ranks: what came before is done, and what comes after begins."""
         self.Flush_all()
-        with self.comm._collective("Fence"):
-            self.comm.Barrier()
+        self.comm.together("Fence")
         self.fenced = True
 
     def Free(self) -> None:
         """Give the window back, all ranks together."""
-        with self.comm._collective("Win.Free"):
-            self.comm.Barrier()
+        self.comm.together("Win.Free")
         del self.world.resources[self.key]
 
     def __getattr__(self, name):
@@ -156,17 +156,15 @@ class Window:
         if op == "REPLACE":
             place[:] = raw(origin)
         elif op != "NO_OP":
-            UFUNCS[op](there, origin.reshape(-1), out=there)
+            ARRAYS[op](there, origin.reshape(-1), out=there)
         return before
 
     def _reach(self, kind: str, origin: np.ndarray, rank: int, target) -> np.ndarray:
         """The bytes of another's part that an array stands for, once it is this rank's turn."""
         n_bytes = raw(checked("origin", origin)).size
-        self.comm._peer("target_rank", rank)
+        peer, part = self.comm._peer("target_rank", rank), self.parts[rank]
         self._in_epoch(rank)
-        part, peer = self.parts[rank], self.comm.members[rank]
-        disp = target[0] if isinstance(target, list | tuple) else target or 0
-        first = disp * part.disp_unit
+        first = part.disp_unit * (target[0] if isinstance(target, list | tuple) else target or 0)
         if not 0 <= first <= first + n_bytes <= part.memory.size:
             raise ValueError(
                 f"target: expected a place in {part.memory.size} bytes of rank {rank}, got "
@@ -174,12 +172,11 @@ class Window:
             )
         self._in_turn(kind, rank, n_bytes)
         begin, carry = self.world.clocks[self.me], self.world.network.carry
-        ends = peer, self.me  # what is fetched is sent once it was asked for
-        if kind == "Put" or kind.startswith("Accumulate"):
-            _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
-            done += self._latency(rank)  # until this rank is told so
+        if kind == "Get":  # what is fetched is sent once it was asked for
+            _, done = carry(self.world.busy, peer, self.me, n_bytes, begin + self._latency(rank))
         else:
-            _, done = carry(self.world.busy, *ends, n_bytes, begin + self._latency(rank))
+            _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
+            done += self._latency(rank)  # until this rank knows
         access = Access(self.me, kind, first, first + n_bytes, site())
         self._alone(part, rank, access)
         self.pending.setdefault(rank, []).append([done, None, access])
@@ -203,29 +200,26 @@ class Window:
         if rank in self.locked:
             raise ValueError(f"lock: expected a part that is not locked, got {rank} once more")
         part, request = self.parts[rank], self._in_turn("Lock", rank)
-        if grants(part, alone) and not part.queue:
+        if part.grants(alone) and not part.queue:
             part.holders[self.me] = alone
             request.done = self.world.clocks[self.me] + 2 * self._latency(rank)
         else:
             part.queue.append((request, alone))
         self.world.wait(request)
-        for told in part.told[True] + (part.told[False] if alone else []):
-            self.world.history.learn(self.me, told)
+        for seen in part.seen[True] + (part.seen[False] if alone else []):
+            self.world.history.learn(self.me, seen)
         self.locked.add(rank)
 
     def _finish(self, rank: int) -> None:
         """Let time pass until what was begun at a part is done, and deliver what was fetched."""
-        pending = self.pending.pop(rank, [])
-        if not pending:
-            return
-        over = self.world.history.count(self.me)
-        request = self._request("Flush", rank)
-        request.done = max(done for done, *_ in pending)
-        self.world.wait(request)
-        for _, fetched, access in pending:
-            access.over = over
-            if fetched:
-                fetched[0][:] = fetched[1]
+        if pending := self.pending.pop(rank, []):
+            over, request = self.world.history.event(self.me), self._request("Flush", rank)
+            request.done = max(done for done, *_ in pending)
+            self.world.wait(request)
+            for _, fetched, access in pending:
+                access.over = over
+                if fetched:
+                    fetched[0][:] = fetched[1]
 
     def _in_turn(self, kind: str, rank: int, n_bytes: int = 0) -> Request:
         """Charge a call, and let those go on who are behind: what they do comes first."""
@@ -246,8 +240,3 @@ class Window:
         """Until a short message from this rank is at another, in seconds."""
         route = self.world.network.route(self.me, self.comm.members[rank])
         return sum(link.latency for _, link in route)
-
-
-def grants(part: Part, alone: bool) -> bool:
-    """Whether a part may be locked."""
-    return not part.holders or not (alone or any(part.holders.values()))

@@ -4,23 +4,22 @@ A rank is a greenlet, a function that can stop in its middle. The one whose cloc
 goes on, so a run is the same each time; no threads are started.
 """
 
+import copy
 import heapq
 import math
+import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from greenlet import getcurrent, greenlet
 
-from cnnlab.ranks.record import Event, Record
-from cnnlab.ranks.virtual import deadlock, faults, leftovers
-from cnnlab.ranks.virtual.comm import Comm
-from cnnlab.ranks.virtual.faults import Faulty
-from cnnlab.ranks.virtual.history import History
-from cnnlab.ranks.virtual.link import Link
-from cnnlab.ranks.virtual.mail import Mail
-from cnnlab.ranks.virtual.messages import Request
-from cnnlab.ranks.virtual.pace import Pace
-from cnnlab.ranks.virtual.topology import Network, network_of
+from cnnlab.ranks.record import Event, Message, Record
+from cnnlab.ranks.virtual import calls, faults
+from cnnlab.ranks.virtual.faults import Fault, site, written
+from cnnlab.ranks.virtual.messages import Begun, Mail, Request
+from cnnlab.ranks.virtual.network import Link, Network, Pace, network_of
+from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
@@ -30,10 +29,10 @@ PATIENCE = 100_000  # questions in turn, while nobody else can go on
 class World:
     """Ranks that run one program, and the time it would take on a network of such links.
 
-    `network` is a `Network`, a link between any two, or a text, see `topology.parse`. `clocks` are
+    `network` is a `Network`, a link between any two, or a text, see `network.parse`. `clocks` are
     the ranks' times, `record` is for pictures. `speed` has a factor for each rank, or for some by
-    number: computing takes so many times as long; see `Pace` for `jitter` and `seed`. What a rank
-    computes between two messages passes as it is `measured` here, or else only by `comm.compute`,
+    number: computing takes so many times as long; see `Pace` for `jitter` and `seed`. Computing
+    between two messages takes as long as is `measured` here, or else only what `comm.compute` says,
     and then a run takes the same time each time. `waking` are seconds that each measured section is
     longer than on a processor of its own, where no other rank has filled the caches in between.
     """
@@ -49,34 +48,33 @@ class World:
         waking: float = 0.0,
     ):
         at_least("n_ranks", n_ranks, 1)
-        self.size, self.network, self.mail = n_ranks, network_of(network, n_ranks), Mail()
+        self.size, self.network = n_ranks, network_of(network, n_ranks)
         self.link, self.busy = self.network.link, {}  # until when each of its links is
         self.pace, self.waking = Pace(n_ranks, speed, jitter, seed), waking
         self.record = Record(n_ranks, virtual=True, network=str(self.network))
         self.clocks, self.events, self.measured = [0.0] * n_ranks, self.record.events, measured
-        self._since: float | None = time.perf_counter()  # when the present rank began to compute
+        self.since: float | None = time.perf_counter()  # when the present rank began to compute
+
+    def run(self, program: Callable, *arguments) -> list:
+        """The results of `program(comm, *arguments)`, one for each rank.
+
+        Raises Deadlock, naming who waits for whom; Faulty, if messages, requests or collectives are
+        left over; and whatever a rank raises, with a note that says which rank it was. An error
+        that stands for faults of the program has them as its `faults`.
+        """
+        self.mail, self.results, self.hub = Mail(), [None] * self.size, getcurrent()
         self.waiting: dict[int, tuple[Request, tuple]] = {}  # rank: for what, and where
         self.ready: list[tuple[float, int]] = []
-        self.due: dict[int, float] = {}  # of a rank that is ready: since when, as in that list
+        self.due: dict[int, float] = {}  # of a rank that is ready: from when, as in that list
         self.ended: set[int] = set()
-        self.open: list[dict[Request, None]] = [{} for _ in range(n_ranks)]  # not waited for yet
+        self.open: list[dict[Request, None]] = [{} for _ in range(self.size)]  # not waited for yet
         self.resources: dict[object, tuple[str, int, tuple]] = {}  # not freed yet: what, whose
         self.calls: dict = {}  # collectives that some have called, and not all
         self.asking: set[int] = set()  # ranks whose question waits for those behind
-        self.asked, self.history, self.windows = 0, History(n_ranks), {}
+        self.asked, self.history, self.windows = 0, faults.History(self.size), {}
         self.agenda: list[Callable] = []  # what goes on when a message is done
         self.going_on = False
-
-    def run(self, program: Callable, *arguments) -> list:
-        """What `program(comm, *arguments)` returns on each rank.
-
-        Raises Deadlock, naming who waits for whom; Faulty, if messages, requests or collectives are
-        left over; and whatever a rank raises, with a note that says which rank it was. What stands
-        for faults of the program has them as its `faults`.
-        """
-        self.results, self.hub = [None] * self.size, getcurrent()
         ranks = [greenlet(self._rank) for _ in range(self.size)]
-        self.ended.clear()
         for rank in range(self.size):
             self._wake(rank, 0.0)
         while self.due:
@@ -87,9 +85,9 @@ class World:
             self.left()
             ranks[rank].switch(*first)
         if len(self.ended) < self.size:
-            raise deadlock.found(self.waiting, self.calls, self.ended)
-        if left := leftovers.found(self):
-            raise Faulty(left)
+            raise self.deadlock()
+        if left := faults.leftovers(self):
+            raise faults.Faulty(left)
         return self.results
 
     def late(self, receive: Request) -> bool:
@@ -101,19 +99,23 @@ class World:
         """When the last rank was done."""
         return max(self.clocks)
 
+    def deadlock(self) -> faults.Deadlock:
+        """The error that names who waits for whom."""
+        return faults.deadlock(self.waiting, self.calls, self.ended)
+
     def compute(self, rank: int, seconds: float) -> None:
         """Let a rank compute for so long, times its speed's factor."""
         self._pass(rank, "compute", seconds * self.pace.factor(rank))
 
     def entered(self, rank: int) -> None:
-        """What the rank has computed since its last call is over; what follows is the call's."""
-        if self.measured and self._since is not None:
-            self.compute(rank, max(0.0, time.perf_counter() - self._since - self.waking))
-        self._since = None
+        """A call begins: the rank's own computing since its last call is over."""
+        if self.measured and self.since is not None:
+            self.compute(rank, max(0.0, time.perf_counter() - self.since - self.waking))
+        self.since = None
 
     def left(self) -> None:
-        """A call is over; what follows is the rank's own computing."""
-        self._since = time.perf_counter()
+        """A call is over: the rank's own computing begins."""
+        self.since = time.perf_counter()
 
     def clock(self, rank: int) -> float:
         """The time of a rank, in seconds."""
@@ -132,7 +134,7 @@ class World:
             self.results[rank] = program(Comm(self, rank), *arguments)
             self.entered(rank)
         except Exception as error:
-            error.faults = faults.of(error, rank)
+            error.faults = faults.faults_of(error, rank)
             error.add_note(f"raised by rank {rank} of {self.size}, in the virtual world")
             raise
         self.ended.add(rank)
@@ -146,7 +148,7 @@ class World:
         if n_bytes <= self.link.eager:
             self._carry(request, self.clocks[rank])
             self._pass(rank, "send", request.done - self.clocks[rank], request.peer, n_bytes)
-        request.posted, request.told = self.clocks[rank], self.history.of(rank)
+        request.posted, request.history = self.clocks[rank], self.history.seen_by(rank)
         if receive := self.mail.post_send(request):
             self._match(request, receive)
         elif request.peer in self.waiting and (
@@ -167,36 +169,25 @@ class World:
         self.entered(request.rank)
         rank, begin = request.rank, self.clocks[request.rank]
         while request.done is None:
-            if pair := self._first(request, self.mail.undecided(rank)):
-                self._meet(*pair)
+            self._decide(request)
         self.clocks[rank] = max(begin, request.done)
-        if request.done > begin:
+        if request.done > begin and request.kind != "probe":
             self.events.append(Event(rank, "wait", begin, request.done, request.peer))
         self.left()
 
     def test(self, request: Request) -> bool:
         """Whether a request is done now."""
-        there = self._ask(request, self.mail.undecided, request.rank)
+        there = self._ask(request)
         while there:
             self._meet(*self.choose(there)[1:])
-            there = self._arrived(request, self.mail.undecided(request.rank))
+            there = self._arrived(request) if request.kind != "probe" else []
         return request.done is not None and request.done <= self.clocks[request.rank]
 
-    def probe(self, request: Request) -> Request:
-        """The first message that a receive would take; let time pass until there is one."""
-        rank = request.rank
-        self.entered(rank)
-        self._pass(rank, "receive", self.link.call)
-        while not (found := self._first(request, self.mail.there(request))):
-            pass
-        self.clocks[rank] = max(self.clocks[rank], found[0].here)
-        self.left()
-        return found[0]
-
-    def iprobe(self, request: Request) -> Request | None:
-        """The first message that a receive would take, if it is there now."""
-        there = self._ask(request, self.mail.there, request)
-        return self.choose(there)[1] if there else None
+    def probe(self, request: Request) -> None:
+        """Let time pass until there is a message that a receive would take."""
+        self.entered(request.rank)
+        self._pass(request.rank, "receive", self.link.call)
+        self.wait(request)
 
     def until(self, at: float) -> float:
         """How long to wait for other messages, where one arrives at a time: no longer than that."""
@@ -206,35 +197,38 @@ class World:
         """Of messages from several ranks, which counts: the first to arrive."""
         return min(there, key=lambda one: (one[0], one[1].rank))
 
-    def _first(self, request: Request, there: list[tuple]) -> tuple | None:
-        """What counts of that which is there; None, if others had to go on until it is known."""
-        rank, at = request.rank, None
-        if there:
-            at = self.until(max(min(one[0] for one in there), self.clocks[rank]))
-            if self._next() >= at:
-                return self.choose(there)[1:]
-        self._sleep(rank, request, at)
-        return None
+    def _there(self, request: Request) -> list[tuple]:
+        """When they arrive, and which: the messages that could count, with their receives."""
+        probes = request.kind == "probe"
+        return self.mail.there(request) if probes else self.mail.undecided(request.rank)
 
-    def _ask(self, request: Request, look: Callable, of: object) -> list[tuple]:
-        """What is there, once a question has taken its time, and those have gone on behind it."""
+    def _arrived(self, request: Request) -> list[tuple]:
+        return [one for one in self._there(request) if one[0] <= self.clocks[request.rank]]
+
+    def _decide(self, request: Request) -> None:
+        """Let the message that counts meet its receive, or others go on until it is known."""
+        at = None
+        if there := self._there(request):
+            at = self.until(max(min(one[0] for one in there), self.clocks[request.rank]))
+            if self._next() >= at:
+                return self._meet(*self.choose(there)[1:])
+        return self._sleep(request.rank, request, at)
+
+    def _ask(self, request: Request) -> list[tuple]:
+        """What has come, once a question has taken its time, and those behind it have gone on."""
         rank = request.rank
         self.entered(rank)
         self._pass(rank, "wait", max(self.link.call, SHORTEST_POLL))
         self.asking.add(rank)
         self.in_turn(request)
         self.asking.remove(rank)
-        there = look(of)
-        in_vain = not there and request.done is None and self.due.keys() <= self.asking
-        self.asked = self.asked + 1 if in_vain else 0
+        in_vain = request.done is None and not self._there(request)
+        self.asked = self.asked + 1 if in_vain and self.due.keys() <= self.asking else 0
         if self.asked > PATIENCE:
-            self.waiting[rank] = request, faults.site()
-            raise deadlock.found(self.waiting, self.calls, self.ended)
+            self.waiting[rank] = request, site()
+            raise self.deadlock()
         self.left()
-        return self._arrived(request, there)
-
-    def _arrived(self, request: Request, there: list[tuple]) -> list[tuple]:
-        return [one for one in there if one[0] <= self.clocks[request.rank]]
+        return self._arrived(request)
 
     def _carry(self, send: Request, begin: float) -> None:
         """The message leaves at `begin`, or when the links on its way are free."""
@@ -248,15 +242,18 @@ class World:
             self._sleep(request.rank, request, self.clocks[request.rank])
 
     def charge(self, rank: int, peer: int, n_bytes: int) -> None:
-        """Let a rank spend what a call costs."""
+        """Let the time of a call pass on a rank."""
         self.entered(rank)
         self._pass(rank, "send", self.link.call, peer, n_bytes)
         self.left()
 
     def _meet(self, send: Request, receive: Request) -> None:
-        """The message goes to a receive that could have had another one."""
-        self.mail.pair(send, receive)
-        self._match(send, receive)
+        """The message goes to a receive that could have had another one, or to a probe."""
+        if receive.kind == "probe":
+            receive.taken, receive.done = send, send.here
+        else:
+            self.mail.pair(send, receive)
+            self._match(send, receive)
 
     def _match(self, send: Request, receive: Request) -> None:
         """The message reaches its receiver: copy it, and say when both are done."""
@@ -264,7 +261,8 @@ class World:
             self._carry(send, max(send.posted, receive.posted))
         receive.take(send)
         receive.done = max(send.arrives, receive.posted)
-        self.record.messages.append(send.message(receive))
+        ends = send.rank, receive.rank
+        self.record.messages.append(Message(*ends, send.n_bytes, send.begin, receive.done))
         for request in (send, receive):
             self.wake_for(request)
             if request.then:
@@ -281,7 +279,7 @@ class World:
 
     def _sleep(self, rank: int, request: Request, until: float | None) -> None:
         """Let others go on; until a time, or, with None, until this rank is woken."""
-        self.waiting[rank] = request, faults.site() if request in self.open[rank] else request.where
+        self.waiting[rank] = request, site() if request in self.open[rank] else request.where
         if until is not None:
             self._wake(rank, until)
         self.hub.switch()
@@ -298,3 +296,158 @@ class World:
         while self.ready and self.due.get(self.ready[0][1]) != self.ready[0][0]:
             heapq.heappop(self.ready)  # it was woken earlier
         return self.ready[0][0] if self.ready else math.inf
+
+
+class Comm(calls.Calls):
+    """The ranks of a world, as one of them sees them; or some of them, see `Split`."""
+
+    ANY_SOURCE, ANY_TAG = calls.ANYONE, calls.ANY_TAG
+    where, begun = "the virtual world", Begun
+
+    def __init__(self, world: World, rank: int, members: tuple[int, ...] = (), group: object = 0):
+        self.world, self.members, self.group = world, members or tuple(range(world.size)), group
+        self.me = rank
+        self.rank, self.size = self.members.index(rank), len(self.members)
+        self._calls, self._freed = 0, None
+
+    def compute(self, seconds: float) -> None:
+        """Let this rank compute for so many virtual seconds."""
+        self.world.compute(self.me, seconds)
+
+    def clock(self) -> float:
+        """The time of this rank, in virtual seconds."""
+        return self.world.clock(self.me)
+
+    def window(self, memory, disp_unit: int = 1) -> Window:
+        """A window on an array of each rank; programs for both worlds call `mpi.Win.Create`."""
+        return Window(self, memory, disp_unit)
+
+    def Probe(self, source=calls.ANYONE, tag=calls.ANY_TAG, status=None) -> bool:
+        """Wait until there is such a message, and say which; it is still to be received."""
+        return self._probe(source, tag, status, self.world.probe)
+
+    def Iprobe(self, source=calls.ANYONE, tag=calls.ANY_TAG, status=None) -> bool:
+        """Whether there is such a message now."""
+        return self._probe(source, tag, status, self.world.test)
+
+    probe, iprobe = Probe, Iprobe
+
+    def Dup(self) -> "Comm":
+        """A communicator of the same ranks, whose messages do not meet those of this one."""
+        self.together("Dup")
+        return self._made("Dup", self.members, self._calls)
+
+    Clone = Dup
+
+    def Split(self, color: int, key: int = 0) -> "Comm":
+        """A communicator of the ranks with the same colour, in the order of their keys."""
+        asked = sorted(self.allgather((color, key, self.me)), key=lambda one: one[1:])
+        members = tuple(rank for c, _, rank in asked if c == color)
+        return self._made("Split", members, self._calls, color)
+
+    def Free(self) -> None:
+        """Give a communicator of `Split` back; it is of no use from then on."""
+        self._usable()
+        if (self.group, self.me) not in self.world.resources:
+            raise ValueError("comm: expected a communicator of Split, got that of all ranks")
+        del self.world.resources[self.group, self.me]
+        self._freed = site()
+
+    def together(self, name: str, begin: Callable = id) -> object:
+        """Wait until all ranks make this call; the group of its messages, which `begin` gets."""
+        self._entered()
+        inside = self._inside(name, name)
+        begin(inside.group)
+        calls.finish(calls.barrier(inside))
+        return inside.group
+
+    def _made(self, by: str, members: tuple[int, ...], *name) -> "Comm":
+        made = type(self)(self.world, self.me, members, (self.group, *name))
+        self.world.resources[made.group, self.me] = f"a communicator of {by}", self.me, site()
+        return made
+
+    def _usable(self) -> None:
+        if self._freed:
+            where = written(self._freed)
+            raise ValueError(f"comm: expected a communicator, got one freed at {where}")
+
+    def _entered(self) -> None:
+        self.world.entered(self.me)
+        self._usable()
+
+    def _inside(self, name: str, asked: str) -> "Comm":
+        """This communicator for the messages of a collective; all ranks must call the same one."""
+        self._calls += 1
+        inside, calls, where = copy.copy(self), self.world.calls, site()
+        inside.group = self.group, self._calls, "collective"
+        called = calls.setdefault(inside.group, Called(name, asked, where, self.members, []))
+        called.ranks.append(self.me)
+        if called.asked != asked:
+            first = f"{called.asked} as on rank {called.ranks[0]}"
+            error = ValueError(f"collectives: expected {first}, got {asked} on rank {self.me}")
+            kind = "parameter matching" if called.name == name else "call matching"
+            raise faults.blamed(error, kind, self.me, written(where))
+        if len(called.ranks) == self.size:
+            del calls[inside.group]
+        self.world.left()  # what collectives compute between their messages counts
+        return inside
+
+    def _probe(self, source, tag, status, ask: Callable) -> bool:
+        request = self._receive(None, source, tag, pickled=True)
+        request.kind = "probe"
+        ask(request)
+        if request.taken and status is not None:
+            request.describe(status)
+        return bool(request.taken)
+
+    def _send(self, what, dest: int, tag: int, pickled: bool = False) -> Request:
+        self._entered()
+        buffer = None if pickled else calls.checked("buf", what)
+        data = pickle.dumps(what) if pickled else buffer.tobytes()
+        return self._request("send", self._peer("dest", dest), self._tag(tag, False), data, buffer)
+
+    def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> Request:
+        self._entered()
+        buffer = calls.destination(buf, pickled)
+        return self._request("receive", self._source(source), self._tag(tag, True), None, buffer)
+
+    def _request(self, kind: str, peer: int, tag: int, data, buffer) -> Request:
+        mine = self.world, self.me, peer, tag, self.group
+        return Request(kind, *mine, data, buffer, self.members, site())
+
+    def _post(self, request: Request) -> Request:
+        """Begin with a message, unless one under way has its buffer."""
+        for other in self.world.open[self.me]:
+            request.apart(other)
+        (self.world.send if request.kind == "send" else self.world.receive)(request)
+        return request
+
+    def _opened(self, request: Request) -> Request:
+        """Begin with a message that the program waits for itself."""
+        if request.buffer is not None:
+            request.lend()
+        self._post(request)
+        self.world.open[self.me][request] = None
+        self.world.left()
+        return request
+
+    def _exchange(self, into: Request, out: Request, status) -> None:
+        out.apart(into)
+        super()._exchange(into, out, status)
+
+
+@dataclass
+class Called:
+    """A collective that some ranks have called: which, the first of them where, and who all."""
+
+    name: str
+    asked: str
+    where: tuple[str, int]
+    members: tuple[int, ...]
+    ranks: list[int]
+
+    def fault(self) -> Fault:
+        """That not all have called it."""
+        missing = next(rank for rank in self.members if rank not in self.ranks)
+        text = f"{self.asked}: expected on all {len(self.members)} ranks, never on rank {missing}"
+        return Fault("call matching", self.ranks[0], written(self.where), text)

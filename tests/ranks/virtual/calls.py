@@ -1,4 +1,4 @@
-"""One program that makes most calls, for virtual ranks and for real ones."""
+"""Programs that make most calls, for virtual ranks and for real ones."""
 
 import numpy as np
 
@@ -7,51 +7,51 @@ from cnnlab.ranks import mpi
 
 def every_call(comm):
     """What a rank gets from each call."""
-    rank, size, root, found = comm.Get_rank(), comm.Get_size(), comm.Get_size() - 1, {}
+    rank, size, root, got = comm.Get_rank(), comm.Get_size(), comm.Get_size() - 1, {}
     mine, total = np.arange(6.0) + rank, np.zeros(6)
     whole = np.arange(3.0 * size).reshape(size, 3) * (rank + 1)
 
     for op in ("SUM", "MAX", "MIN", "PROD"):
         comm.Allreduce(mine, total, getattr(mpi, op))
-        found["Allreduce", op] = total.tolist()
+        got["Allreduce", op] = total.tolist()
         comm.Reduce(mine, total if rank == root else None, getattr(mpi, op), root)
-        found["Reduce", op] = total.tolist()
-        found["allreduce", op] = comm.allreduce(rank + 2, getattr(mpi, op))
-        found["reduce", op] = comm.reduce(rank + 2, getattr(mpi, op), root)
+        got["Reduce", op] = total.tolist()
+        got["allreduce", op] = comm.allreduce(rank + 2, getattr(mpi, op))
+        got["reduce", op] = comm.reduce(rank + 2, getattr(mpi, op), root)
     total[:] = mine
     comm.Allreduce(mpi.IN_PLACE, total)
     long = np.arange(9001.0) * (rank + 1)
     comm.Allreduce(mpi.IN_PLACE, long)
-    found["in place"] = total.tolist(), float(long.sum())
+    got["in place"] = total.tolist(), float(long.sum())
 
     request = comm.Iallreduce(mine, total)
     request.Wait()
     comm.Ibarrier().Wait()
-    found["Iallreduce"] = total.tolist()
+    got["Iallreduce"] = total.tolist()
     row = np.zeros(3)
     comm.Reduce_scatter_block(whole, row)
-    found["Reduce_scatter_block"] = row.tolist()
+    got["Reduce_scatter_block"] = row.tolist()
     counts = [r % 3 for r in range(size)]
     part = np.zeros(counts[rank])
     comm.Reduce_scatter(np.arange(float(sum(counts))) + rank, part, counts, mpi.SUM)
-    found["Reduce_scatter"] = part.tolist()
+    got["Reduce_scatter"] = part.tolist()
     others = np.zeros_like(whole)
     comm.Alltoall(whole, others)
-    found["Alltoall"] = others.tolist()
+    got["Alltoall"] = others.tolist()
     comm.Allgather(row, others)
-    found["Allgather"] = others.tolist()
+    got["Allgather"] = others.tolist()
     flat = np.zeros(sum(counts))
     comm.Allgatherv(part, (flat, counts))
-    found["Allgatherv"] = flat.tolist()
+    got["Allgatherv"] = flat.tolist()
     comm.Gather(row, others if rank == root else None, root)
-    found["Gather"] = others.tolist()
+    got["Gather"] = others.tolist()
     comm.Scatter(whole if rank == root else None, row, root)
     comm.Bcast(mine, root)
     comm.Barrier()
-    found["copies"] = row.tolist(), mine.tolist()
+    got["copies"] = row.tolist(), mine.tolist()
 
     things = [(rank, r) for r in range(size)]
-    found["objects"] = (
+    got["objects"] = (
         comm.alltoall(things),
         comm.scatter(things if rank == root else None, root),
         comm.allgather({rank}),
@@ -60,10 +60,10 @@ def every_call(comm):
     )
     half = comm.Split(rank % 2, -rank)
     twin = half.Dup()
-    found["Split"] = half.rank, half.size, twin.allreduce(rank)
+    got["Split"] = half.rank, half.size, twin.allreduce(rank)
     twin.Free()
     half.Free()
-    return found
+    return got
 
 
 def windows(comm):
@@ -98,3 +98,67 @@ def windows(comm):
     window.Unlock(0)
     window.Free()
     return [float(put), float(read[0]), float(seen[0])], everything
+
+
+UFUNCS = {"SUM": np.add, "PROD": np.multiply, "MAX": np.maximum, "MIN": np.minimum}
+
+# What a rank gets from its array, if rank r has row r of (P, P k) whole numbers, and from objects.
+EXPECTED = {
+    "Bcast": lambda a, op, root, rank: a[root],
+    "Allreduce": lambda a, op, root, rank: op.reduce(a),
+    "Reduce": lambda a, op, root, rank: op.reduce(a) if rank == root else None,
+    "Gather": lambda a, op, root, rank: a if rank == root else None,
+    "Scatter": lambda a, op, root, rank: parts(a[root], len(a))[rank],
+    "Allgather": lambda a, op, root, rank: a,
+    "Alltoall": lambda a, op, root, rank: np.stack([parts(row, len(a))[rank] for row in a]),
+    "Reduce_scatter_block": lambda a, op, root, rank: parts(op.reduce(a), len(a))[rank],
+    "bcast": lambda a, op, root, rank: a[root],
+    "allreduce": lambda a, op, root, rank: op.reduce(a),
+    "reduce": lambda a, op, root, rank: op.reduce(a) if rank == root else None,
+    "gather": lambda a, op, root, rank: list(a) if rank == root else None,
+    "scatter": lambda a, op, root, rank: parts(a[root], len(a))[rank],
+    "allgather": lambda a, op, root, rank: list(a),
+    "alltoall": lambda a, op, root, rank: [parts(row, len(a))[rank] for row in a],
+}
+
+
+def parts(row, size):
+    return row.reshape(size, -1)
+
+
+def one_call(comm, name, a, op, root, begun):
+    """The result of one call on a rank."""
+    mine, named = a[comm.rank].copy(), {}
+    if "reduce" in name.lower():
+        named["op"] = getattr(mpi, op)
+    if name.lower() in ("bcast", "reduce", "gather", "scatter"):
+        named["root"] = root
+    if name.islower():
+        each = np.add if op in ("SUM", "PROD") else list  # an object that is an array, or is not
+        given = list(parts(mine, comm.size)) if name in ("scatter", "alltoall") else mine
+        if name in ("allreduce", "reduce") and each is list:
+            return [getattr(comm, name)(int(number), **named) for number in mine]
+        return getattr(comm, name)(given, **named)
+    result = EXPECTED[name](a, UFUNCS[op], root, comm.rank)
+    result = mine if name == "Bcast" else None if result is None else np.zeros_like(result)
+    arrays = [result] if name == "Bcast" else [mine, result]
+    if begun:
+        request = getattr(comm, "I" + name.lower())(*arrays, **named)
+        if hasattr(comm, "compute"):
+            comm.compute(1e-5 * comm.rank)
+        request.Wait()
+    else:
+        getattr(comm, name)(*arrays, **named)
+    return result
+
+
+def drawn(comm, n=80):
+    """What a rank gets from so many calls that are drawn."""
+    rng, results = np.random.default_rng(comm.size), []
+    for _ in range(n):
+        name, op = rng.choice(list(EXPECTED)), rng.choice(list(UFUNCS))
+        root, k, begun = rng.integers(comm.size), rng.integers(3), rng.integers(2)
+        a = rng.integers(1, 4, (comm.size, comm.size * k)).astype(rng.choice(["f4", "f8", "i8"]))
+        result = one_call(comm, str(name), a, str(op), int(root), begun)
+        results.append((str(name), str(op), np.array(result).tolist()))
+    return results

@@ -1,13 +1,100 @@
-"""What virtual ranks compute is what real ones compute: the same program in each world."""
+"""The calls of virtual ranks: they give what NumPy says, and what mpi4py gives on real ranks."""
 
 import pickle
+import sys
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as draw
 
+from cnnlab.ranks import mpi
 from cnnlab.ranks.cluster import cluster
-from cnnlab.ranks.virtual import World
+from cnnlab.ranks.virtual import Link, Status, World
+from cnnlab.ranks.virtual.messages import Request
 from tests.ranks.programs import run
-from tests.ranks.virtual.calls import every_call, windows
+from tests.ranks.virtual.calls import EXPECTED, UFUNCS, drawn, every_call, one_call, windows
+
+
+@given(draw.integers(1, 9), draw.integers(0, 3), draw.booleans(), draw.data())
+@settings(max_examples=40)
+def test_programs_of_collectives_give_what_numpy_says(size, k, begun, data):
+    calls = data.draw(
+        draw.lists(
+            draw.tuples(
+                draw.sampled_from(list(EXPECTED)),
+                draw.sampled_from(list(UFUNCS)),
+                draw.integers(0, size - 1),
+                draw.sampled_from([np.float64, np.float32, np.int64]),
+            ),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    rng = np.random.default_rng(size)
+    numbers = [rng.integers(1, 4, (size, size * k)).astype(dtype) for *_, dtype in calls]
+
+    def program(comm):
+        pairs = zip(calls, numbers, strict=True)
+        return [one_call(comm, name, a, op, root, begun) for (name, op, root, _), a in pairs]
+
+    for rank, results in enumerate(World(size, jitter=0.5).run(program)):
+        for (name, op, root, _), a, result in zip(calls, numbers, results, strict=True):
+            expected = EXPECTED[name](a, UFUNCS[op], root, rank)
+            if name == "Reduce" and rank != root:
+                expected = result  # not looked at
+            np.testing.assert_array_equal(result, expected, err_msg=f"{name} by {op} to {root}")
+
+
+@given(draw.lists(draw.integers(0, 4), min_size=1, max_size=7), draw.data())
+@settings(max_examples=30)
+def test_parts_of_different_lengths_are_gathered_and_added_up(counts, data):
+    size, ends = len(counts), np.cumsum([0, *counts])
+    whole = np.arange(float(ends[-1]))
+
+    def program(comm):
+        mine, got = whole[ends[comm.rank] : ends[comm.rank + 1]].copy(), np.zeros_like(whole)
+        comm.Allgatherv(mine, (got, counts))
+        comm.Reduce_scatter(got * comm.rank, mine, np.array(counts))
+        request = comm.Iallgatherv(mine, (got, counts))
+        request.Wait()
+        return got
+
+    factor = size * (size - 1) // 2
+    for got in World(size).run(program):
+        np.testing.assert_array_equal(got, factor * whole)
+
+
+MESSAGES = draw.lists(draw.integers(0, 2), min_size=1, max_size=8)  # their tags, in order
+
+
+@given(MESSAGES, draw.booleans(), draw.booleans(), draw.data())
+def test_a_receive_takes_the_first_message_that_fits(tags, posted_first, eager, data):
+    """Messages of one rank do not overtake each other, whatever is asked for."""
+    left, asked, expected = list(enumerate(tags)), [], []
+    while left:
+        tag = data.draw(draw.sampled_from([tag for _, tag in left] + [mpi.ANY_TAG]))
+        source = data.draw(draw.sampled_from([0, mpi.ANY_SOURCE]))
+        first = next(one for one in left if tag in (one[1], mpi.ANY_TAG))
+        left.remove(first)
+        asked.append((source, tag))
+        expected.append(first[0])
+
+    def program(comm):
+        if comm.rank == 0:
+            comm.compute(1e-3 * posted_first)
+            sends = [comm.Isend(np.full(1, k), 1, tag) for k, tag in enumerate(tags)]
+            return Request.Waitall(sends)
+        comm.compute(1e-3 * (not posted_first))
+        places = np.zeros((len(asked), 1), int)
+        pairs = zip(places, asked, strict=True)
+        Request.Waitall([comm.Irecv(place, *ends) for place, ends in pairs])
+        return places[:, 0].tolist()
+
+    assert World(2, Link(eager=64 * eager)).run(program)[1] == expected
+
+
+# --- on real ranks --------------------------------------------------------------------------------
 
 MOST = 17
 SIZES = """
@@ -15,13 +102,14 @@ import pickle
 import sys
 
 from mpi4py import MPI
-from tests.ranks.virtual.calls import every_call, windows
+from tests.ranks.virtual.calls import drawn, every_call, windows
 
 results = {}
 for size in range(1, 18):
     comm = MPI.COMM_WORLD.Split(0 if MPI.COMM_WORLD.rank < size else MPI.UNDEFINED)
     if comm != MPI.COMM_NULL:
-        results[size] = every_call(comm), windows(comm) if size in (1, 2, 3, 8) else None
+        more = (windows(comm), drawn(comm)) if size in (1, 2, 3, 8) else ()
+        results[size] = every_call(comm), *more
         comm.Free()
 results = MPI.COMM_WORLD.gather(results)
 if results:
@@ -41,10 +129,10 @@ def real(tmp_path_factory):
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", range(1, MOST + 1))
 def test_virtual_ranks_get_what_real_ones_get(real, size):
-    for rank, found in enumerate(World(size).run(every_call)):
+    for rank, got in enumerate(World(size).run(every_call)):
         expected = real[rank][size][0]
-        assert found.keys() == expected.keys()
-        for call, result in found.items():
+        assert got.keys() == expected.keys()
+        for call, result in got.items():
             assert result == expected[call], f"{call} on rank {rank} of {size}"
 
 
@@ -55,13 +143,324 @@ def test_windows_hold_what_real_ones_hold(real, size):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_calls_that_are_drawn_give_what_real_ranks_get(real, size):
+    for rank, got in enumerate(World(size).run(drawn)):
+        assert got == real[rank][size][2], f"on rank {rank} of {size}"
+
+
+@pytest.mark.mpi
 def test_the_ranks_of_a_notebook_get_the_same():
     with cluster(2) as two:
-        found = two.run(in_a_notebook)
-    assert found == World(2).run(lambda comm: (every_call(comm), windows(comm)))
+        got = two.run(in_a_notebook)
+    assert got == World(2).run(lambda comm: (every_call(comm), windows(comm)))
 
 
 def in_a_notebook():
     from mpi4py import MPI
 
     return every_call(MPI.COMM_WORLD), windows(MPI.COMM_WORLD)
+
+
+# --- the same bits, and copies --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1000, 40_000])
+@pytest.mark.parametrize("size", [3, 8])
+def test_sums_have_the_same_bits_on_all_ranks_and_in_every_run(size, n):
+    def program(comm):
+        a = np.random.default_rng(comm.rank).random(n, np.float32)
+        comm.Allreduce(a.copy(), a)
+        return a.tobytes()
+
+    first, second = World(size).run(program), World(size, speed=range(1, size + 1)).run(program)
+    assert len({*first, *second}) == 1
+
+
+def test_a_reduction_of_objects_is_in_the_order_of_ranks():
+    def program(comm):
+        return comm.allreduce([comm.rank]), comm.reduce("abc"[comm.rank], root=1)
+
+    assert World(3).run(program) == [([0, 1, 2], None), ([0, 1, 2], "abc"), ([0, 1, 2], None)]
+
+
+@pytest.mark.parametrize("name", ["bcast", "gather", "scatter", "allgather", "alltoall", "reduce"])
+def test_a_rank_has_a_copy_of_its_own_object_as_of_the_others(name):
+    def program(comm):
+        mine = [comm.rank]
+        each = [mine] * comm.size if name in ("scatter", "alltoall") else mine
+        result = getattr(comm, name)(each)
+        mine.append("changed")
+        return result
+
+    assert "changed" not in repr(World(1).run(program)) + repr(World(3).run(program))
+
+
+def test_an_array_may_be_changed_once_it_is_sent():
+    def program(comm):
+        a = np.ones(3)
+        if comm.rank == 0:
+            comm.Isend(a, 1).Wait()
+            a[:] = 2
+        else:
+            comm.compute(1)
+            comm.Recv(a, 0)
+        return a.tolist()
+
+    assert World(2).run(program) == [[2, 2, 2], [1, 1, 1]]
+
+
+def test_in_place_the_result_takes_the_place_of_what_is_given():
+    def program(comm):
+        total, whole = np.full(2, comm.rank + 1.0), np.full((comm.size, 2), comm.rank)
+        comm.Allreduce(mpi.IN_PLACE, total)
+        comm.Allgather(mpi.IN_PLACE, whole)
+        comm.Reduce(*((mpi.IN_PLACE, total) if comm.rank == 1 else (total, None)), root=1)
+        return total[0], whole.tolist()
+
+    rows = [[rank, rank] for rank in range(3)]
+    assert World(3).run(program) == [(6, rows), (18, rows), (6, rows)]
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+WITH_TWO = ["Allreduce", "Reduce", "Gather", "Scatter", "Allgather", "Alltoall"]
+
+
+@given(
+    draw.sampled_from([*WITH_TWO, "Reduce_scatter_block", "Iallreduce", "Ialltoall"]),
+    draw.sampled_from(["longer", "shorter", "dtype", "strided", "read-only", "same"]),
+    draw.integers(1, 4),
+)
+def test_the_two_arrays_of_a_call_must_fit_each_other(name, wrong, size):
+    """MPI raises, or computes nonsense: here each is refused, before anything is sent."""
+    kind = name.lower().removeprefix("i")
+    lengths = {"gather": (2, 2 * size), "allgather": (2, 2 * size), "scatter": (2 * size, 2)}
+    lengths["reduce_scatter_block"] = 2 * size, 2
+    n, m = lengths.get(kind, (2 * size, 2 * size))
+    sent, received = np.ones(n), np.zeros(m + {"longer": size, "shorter": -1}.get(wrong, 0))
+    received = {
+        "dtype": received.astype(int),
+        "strided": np.zeros((m, 2))[:, 0],
+        "read-only": np.frombuffer(bytes(8 * m)),
+        "same": sent[:m] if m <= n else np.resize(sent, m),
+    }.get(wrong, received)
+    if wrong == "same" and m > n:
+        sent = received[:n]
+
+    def program(comm):
+        getattr(comm, name)(sent, received)
+
+    with pytest.raises(ValueError, match=r"^(recvbuf|sendbuf): expected ") as raised:
+        World(size).run(program)
+    assert [fault.kind for fault in raised.value.faults] == ["invalid parameter"]
+
+
+def bad_rank(comm):
+    comm.Send(np.zeros(1), comm.size)
+
+
+def other_order(comm):
+    comm.Barrier() if comm.rank else comm.Bcast(np.zeros(1))
+
+
+def other_root(comm):
+    comm.Bcast(np.zeros(1), comm.rank)
+
+
+def other_reductions(comm):
+    comm.Allreduce(np.ones(2), np.ones(2), ("SUM", "MAX")[comm.rank])
+
+
+def too_short(comm):
+    comm.Recv(np.zeros(2), 0) if comm.rank else comm.Send(np.zeros(4), 1)
+
+
+def another_dtype(comm):
+    comm.Recv(np.zeros(4), 0) if comm.rank else comm.Send(np.zeros(4, np.float32), 1)
+
+
+def object_as_an_array(comm):
+    comm.Recv(np.zeros(4), 0) if comm.rank else comm.send(np.zeros(4), 1)
+
+
+def array_as_an_object(comm):
+    comm.recv(source=0) if comm.rank else comm.Send(np.zeros(4), 1)
+
+
+def left_of_the_first(comm):
+    comm.Recv(np.zeros(1), comm.rank - 1) if comm.rank == 0 else comm.Send(np.zeros(1), 0)
+
+
+def counts_of_less(comm):
+    comm.Allgatherv(np.zeros(3), (np.zeros(6), [3, 2]))
+
+
+def no_counts(comm):
+    comm.Allgatherv(np.zeros(3), np.zeros(6))
+
+
+def one_too_many(comm):
+    comm.scatter([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "program, text",
+    [
+        (bad_rank, "dest: expected a rank from 0 to 1, got 2"),
+        (
+            other_order,
+            "Bcast of 1 float64 with root 0 as on rank 0, got Barrier on rank 1",
+        ),
+        (other_root, "got Bcast of 1 float64 with root 1 on rank 1"),
+        (other_reductions, "Allreduce of 2 float64 by SUM as on rank 0, got .* by MAX"),
+        (too_short, "expected at most 16 bytes from rank 0, got 32: .*truncated"),
+        (another_dtype, "receive: expected float64, got float32 from rank 0, sent at test_calls"),
+        (object_as_an_array, "receive: expected float64, got an object from rank 0, sent at test_"),
+        (array_as_an_object, "receive: expected an object, got float64 from rank 0, sent at test_"),
+        (left_of_the_first, "source: expected a rank from 0 to 1, got -1"),
+        (no_counts, "recvbuf: expected .array, counts., got ndarray"),
+        (counts_of_less, "counts: expected 2 that add up to 6, got"),
+        (one_too_many, "sendobj: expected one for each of 2, got 3"),
+    ],
+)
+def test_what_mpi_may_let_pass_is_refused(program, text):
+    with pytest.raises((TypeError, ValueError), match=text) as raised:
+        World(2).run(program)
+    assert any("in the virtual world" in note for note in raised.value.__notes__)
+
+
+# --- sources, statuses, requests ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_any_is_what_the_mpi_that_runs_calls_so(running, monkeypatch):
+    """Open MPI's numbers, which are not MPICH's."""
+
+    class MPI:
+        ANY_SOURCE, ANY_TAG = -1, -1
+
+    if running:
+        monkeypatch.setitem(sys.modules, "mpi4py.MPI", MPI)
+    else:
+        monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+
+    def program(comm):
+        if comm.rank:
+            return comm.send(comm.rank, 0, tag=comm.rank)
+        return sorted(comm.recv(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG) for _ in range(2))
+
+    assert World(3).run(program)[0] == [1, 2]
+
+
+def test_statuses_say_which_message_it_was():
+    def program(comm):
+        if comm.rank == 2:
+            comm.Send(np.ones(3, np.float32), 0, 9)
+        if comm.rank:
+            return None
+        seen, a, status = [], np.zeros(5, np.float32), Status()
+        for ask in (comm.Probe, comm.Iprobe):
+            assert ask(comm.ANY_SOURCE, comm.ANY_TAG, status)
+            seen.append((status.Get_source(), status.Get_tag(), status.Get_count()))
+        comm.Recv(a, status.source, status.tag, status)
+        assert not comm.Iprobe()
+        assert status.Get_count(np.uint8) == 12
+        return [*seen, (status.source, status.tag, status.Get_count())], a.tolist()
+
+    seen, a = World(3).run(program)[0]
+    assert seen == 3 * [(2, 9, 3)] and a == [1, 1, 1, 0, 0]
+
+
+def test_ranks_of_a_status_are_those_of_its_communicator():
+    def program(comm):
+        half, status = comm.Split(comm.rank % 2, -comm.rank), Status()
+        if half.rank == 1:
+            half.send("word", dest=0)
+            return None
+        return half.recv(status=status), status.source
+
+    assert World(4).run(program) == [None, None, ("word", 1), ("word", 1)]
+
+
+def test_all_are_waited_for_at_once():
+    def program(comm):
+        peers, status = [rank for rank in range(comm.size) if rank != comm.rank], Status()
+        requests = [comm.irecv(source=rank) for rank in peers]
+        sends = [comm.isend(comm.rank, dest=rank) for rank in peers]
+        Request.Waitall(sends)
+        assert Request.waitall(requests) == peers
+        a = np.zeros(1)
+        waiting = [comm.Irecv(a, comm.rank), comm.Isend(np.ones(1), comm.rank, 4)]
+        Request.Waitall(waiting, [status, Status()])
+        return status.tag, a[0]
+
+    assert World(3).run(program) == 3 * [(4, 1)]
+
+
+def test_a_second_wait_says_where_the_first_one_was():
+    def program(comm):
+        request = comm.isend("word", dest=0)
+        comm.recv(source=0)
+        request.Wait()
+        request.Wait()
+
+    text = r"expected one wait for each request, got one more after test_calls.py:\d+\n"
+    with pytest.raises(ValueError, match=text):
+        World(1).run(program)
+    with pytest.raises(AttributeError, match=r"request\.Cancel: the virtual world does not know"):
+        World(1).run(lambda comm: comm.irecv(source=0).Cancel())
+
+
+# --- collectives beside computing -----------------------------------------------------------------
+
+SLOW = Link(latency=0.1, bandwidth=1e6)
+
+
+def overlapped(comm, seconds):
+    a, total = np.arange(9.0) + comm.rank, np.zeros(9)
+    request = comm.Iallreduce(a, total)
+    comm.compute(seconds)
+    early = total.sum()
+    request.Wait()
+    return comm.clock(), early, total.tolist()
+
+
+@pytest.mark.parametrize("size", [2, 5, 8])
+def test_messages_are_under_way_while_the_rank_computes(size):
+    alone = max(clock for clock, *_ in World(size, SLOW).run(overlapped, 0.0))
+    assert alone > 0.1
+    for clock, early, total in World(size, SLOW).run(overlapped, alone + 1):
+        assert clock == pytest.approx(alone + 1) and early == 0
+        assert total == [sum(i + r for r in range(size)) for i in range(9)]
+    half = max(clock for clock, *_ in World(size, SLOW).run(overlapped, alone / 2))
+    assert half == pytest.approx(alone)
+
+
+def test_several_may_be_under_way_and_be_asked_for():
+    def program(comm):
+        a, totals = np.ones(20_000), np.zeros((3, 20_000))
+        requests = [comm.Iallreduce(a, total) for total in totals]
+        last, n = comm.Ibarrier(), 0
+        while not last.Test():
+            comm.compute(0.01)
+            n += 1
+        Request.Waitall(requests)
+        return n > 3, totals.min(), totals.max()
+
+    assert World(4, SLOW).run(program) == [(True, 4, 4)] * 4
+
+
+@pytest.mark.parametrize("which", ["sent", "received"])
+def test_arrays_of_a_collective_under_way_are_to_be_left_alone(which):
+    def program(comm):
+        arrays = {"sent": np.ones(4), "received": np.zeros(4)}
+        request = comm.Iallreduce(*arrays.values())
+        arrays[which][0] = 7
+        request.Wait()
+
+    text = r"left alone until Wait, .*changed one of this Iallreduce"
+    with pytest.raises(ValueError, match=text):
+        World(2).run(program)
+    with pytest.raises(RuntimeError, match="Iallreduce that is never waited for"):
+        World(2).run(lambda comm: comm.Iallreduce(np.ones(2), np.ones(2)) and None)

@@ -5,7 +5,7 @@ import pytest
 
 from cnnlab.ranks import mpi
 from cnnlab.ranks.virtual import Link, World, examine
-from cnnlab.ranks.virtual.leftovers import leaks
+from cnnlab.ranks.virtual.faults import leaks
 
 LINK = Link(latency=1.0, bandwidth=8.0, call=0.125)
 
@@ -104,7 +104,7 @@ def test_two_ranks_at_one_place_are_named(program, ranks, place):
     (fault,) = raised.value.faults
     assert fault.kind == "global concurrency" and fault.rank in ranks
     assert fault.line.startswith("test_window.py:")
-    assert [found.kind for found in examine(program, 3)] == [fault.kind]
+    assert [other.kind for other in examine(program, 3)] == [fault.kind]
     for rank in ranks:
         assert f"of rank {rank} (test_window.py:" in str(raised.value)
 

@@ -1,8 +1,12 @@
+"""A world of ranks: their clocks, who goes on when, and what is measured."""
+
 import math
 import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as draw
 
 from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
@@ -37,12 +41,6 @@ def test_messages_take_their_time(n, sender, receiver):
     world.run(one_message(n))
     assert world.clocks == pytest.approx([sender, receiver])
     assert world.seconds == max(world.clocks)
-
-
-@pytest.mark.parametrize("n", [200, 500])
-def test_a_message_is_recorded_from_the_begin_of_its_send_to_the_end_of_its_receive(n):
-    world = World(2, LINK)
-    world.run(one_message(n))
     assert world.record.messages == [(0, 1, n, 0, world.clocks[1])]
     assert world.record.virtual and world.record.network == str(LINK)
 
@@ -83,9 +81,9 @@ def test_who_is_woken_earlier_than_it_thought_goes_on_then():
         to, seconds = [(1, 20), (3, 0), (1, 1), (None, 0), (3, 10)][comm.rank]
         if comm.rank == 3:
             return [comm.recv() for _ in range(2)]
-        told = comm.recv() if comm.rank == 1 else comm.rank
+        word = comm.recv() if comm.rank == 1 else comm.rank
         comm.compute(seconds)
-        comm.send(told, dest=to)
+        comm.send(word, dest=to)
         return comm.recv() if comm.rank == 1 else None
 
     assert World(5, LINK).run(program)[3] == [2, 4]
@@ -96,26 +94,129 @@ def test_a_world_runs_one_program_after_the_other():
     world.run(lambda comm: comm.Barrier())
     with pytest.raises(Deadlock):
         world.run(lambda comm: comm.recv(source=1 - comm.rank))
+    before = world.seconds
+    assert world.run(lambda comm: comm.allreduce(1)) == [2, 2]  # as if nothing had been
+    assert world.seconds > before
 
 
-def test_one_run_is_like_the_other():
+@given(draw.integers(1, 7), draw.integers(0, 99))
+@settings(max_examples=20)
+def test_one_run_is_like_the_other_and_time_only_goes_on(size, seed):
     def program(comm):
-        comm.compute(1e-3 * (comm.rank % 3))
-        comm.Allreduce(np.ones(100), np.ones(100))
+        rng, clocks = np.random.default_rng([seed, comm.rank]), [comm.clock()]
+        for kind in np.random.default_rng(seed).integers(0, 4, 12):
+            comm.compute(rng.random() * 1e-3)
+            if kind == 0:
+                comm.Allreduce(np.ones(100), np.zeros(100))
+            elif kind == 1:
+                comm.sendrecv(clocks, (comm.rank + 1) % size, source=(comm.rank - 1) % size)
+            elif kind == 2:
+                comm.gather(rng.random())
+            else:
+                comm.Ibarrier().Wait()
+            clocks.append(comm.clock())
+        return clocks
 
-    worlds = [World(9), World(9)]
-    for world in worlds:
-        world.run(program)
-    assert worlds[0].events == worlds[1].events and worlds[0].clocks == worlds[1].clocks
+    worlds = [World(size, jitter=0.3, seed=seed) for _ in range(2)]
+    first, second = (world.run(program) for world in worlds)
+    assert first == second and worlds[0].events == worlds[1].events
+    assert worlds[0].record.messages == worlds[1].record.messages
+    assert all(clocks == sorted(clocks) for clocks in first)
+    for event in worlds[0].events:
+        assert event.begin <= event.end <= worlds[0].seconds
 
 
-def test_measured_computing_passes_on_the_clock():
+def test_testing_lets_the_others_go_on_until_it_is_done():
+    def program(comm):
+        if comm.rank == 0:
+            comm.compute(3.0)
+            return comm.send("word", dest=1)
+        request, asked = comm.irecv(source=0), 1
+        while not (answer := request.test())[0]:
+            assert answer == (False, None)
+            asked += 1
+        assert request.Test()  # it stays done
+        return answer[1], asked, comm.clock()
+
+    word, asked, clock = World(2, Link(1.0, 1e9, 0.25)).run(program)[1]
+    assert word == "word" and asked == 17  # a quarter of a second each, from 1/4 to 4 1/4 and more
+    assert clock == 4.5
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A world that soon calls questions vain: a microsecond each, where a message takes 1,000."""
+    monkeypatch.setattr("cnnlab.ranks.virtual.world.PATIENCE", 100)
+    return Link(1e-3, 1e9, 1e-6)
+
+
+def test_asking_is_not_in_vain_while_a_message_is_on_its_way(impatient):
+    def probing(comm):
+        if comm.rank == 0:
+            return comm.send("word", dest=1)
+        while not comm.iprobe():
+            pass
+        return comm.recv()
+
+    def testing(comm):
+        if comm.rank == 0:
+            return comm.send("word", dest=1)
+        request, done = comm.irecv(), False
+        while not done:
+            done, word = request.test()
+        return word
+
+    for program in (probing, testing):
+        assert World(2, impatient).run(program)[1] == "word"
+
+
+def test_asking_is_not_in_vain_while_another_can_go_on(impatient):
+    def program(comm):
+        if comm.rank == 2:
+            return comm.send("word", dest=0)
+        if comm.rank == 0:
+            assert not comm.iprobe(source=1)
+            return comm.send(comm.recv(source=2), dest=1)
+        request, done = comm.irecv(source=0), False
+        while not done:
+            done, word = request.test()
+        return word
+
+    assert World(3, impatient).run(program)[1] == "word"
+
+
+def test_asking_without_end_is_a_deadlock(impatient):
+    def program(comm):
+        request = comm.irecv(source=1 - comm.rank)
+        while not request.test()[0]:
+            pass
+
+    with pytest.raises(Deadlock, match=r"^deadlock: rank 0 waits for rank 1 .*; rank 1 waits for"):
+        World(2, impatient).run(program)
+
+
+def test_a_long_message_meets_a_receive_from_any_source_while_its_rank_sends():
+    def program(comm):
+        a, b = np.ones(4), np.zeros(4)
+        request = comm.Irecv(b) if comm.rank == 0 else None
+        comm.Send(a, 1 - comm.rank)
+        request.Wait() if comm.rank == 0 else comm.Recv(b, 0)
+        return b.sum()
+
+    assert World(2, Link(eager=0)).run(program) == [4, 4]
+
+
+def test_measured_computing_passes_on_the_clock_also_beside_a_collective():
     def program(comm):
         sum(range(200_000))
-        comm.Barrier()
+        request = comm.Iallreduce(np.ones(3), np.zeros(3))
+        before = comm.clock()
+        sum(range(300_000))
+        request.Wait()
+        return comm.clock() - before
 
     world = World(2, Link(0, 1e12, 0), measured=True)
-    world.run(program)
+    assert min(world.run(program)) > 5e-4
     assert all(0 < clock < 10 for clock in world.clocks)
 
 
@@ -141,7 +242,7 @@ def test_what_the_world_does_within_a_call_is_not_measured(monkeypatch):
         return "here", 1
 
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    for module in ("messages", "point_to_point", "faults", "collectives"):
+    for module in ("messages", "world", "faults"):
         monkeypatch.setattr(f"cnnlab.ranks.virtual.{module}.site", slow_site)
 
     def program(comm):
@@ -168,12 +269,6 @@ def test_a_failure_says_whose_it_was():
     with pytest.raises(ZeroDivisionError) as raised:
         World(3).run(program)
     assert raised.value.__notes__ == ["raised by rank 1 of 3, in the virtual world"]
-
-
-@pytest.mark.parametrize("wrong", [{"n_ranks": 0}, {"n_ranks": 2, "speed": [1.0]}])
-def test_impossible_worlds_are_refused(wrong):
-    with pytest.raises(ValueError, match="expected"):
-        World(**wrong)
 
 
 DIGITS = load("digits", 100, 50)

@@ -1,18 +1,26 @@
-"""Which links a message crosses from one virtual rank to another, and how long it waits for them.
+"""Networks of virtual ranks: links, topologies made of them, and how fast ranks compute.
 
 A message goes over all links of its route at once, as fast as the slowest of them, and arrives
 after the latency of each. Until it is out, none of these links carries another one in the same
 direction; who asks first is served first. Real networks share links in smaller pieces.
 """
 
+import itertools
+import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from cnnlab.ranks.virtual.link import Link
+import numpy as np
+
 from cnnlab.runtime.arguments import at_least
 
+UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+BYTES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
+SHORT = (1, "s"), (1e3, "ms"), (1e6, "µs")
+LARGE = (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")
+TEXT = re.compile(r"([\d.]+) ?(ns|us|µs|ms|s), ?([\d.]+) ?([kMG]?)B/s")
 NODES = re.compile(r"nodes of (\d+): *([^;]+);(.+)")
 NVLINK, PCIE = 25e9, 16e9  # bytes/s each way: a link of NVLink 2, and 16 lanes of PCIe 3
 # Links of NVLink between the GPUs of a DGX-1 with V100, six of each: a cube whose edges are single
@@ -25,8 +33,47 @@ CUBE_MESH = {
 }
 
 
+@dataclass(frozen=True)
+class Link:
+    """Between any two ranks: `latency` in seconds, `bandwidth` in bytes/s, each way on its own.
+
+    `call` is what a send or receive costs the rank itself, in seconds. Messages of more than
+    `eager` bytes wait until the receiver is there (MPI's rendezvous); shorter ones are sent off.
+    """
+
+    latency: float = 10e-6
+    bandwidth: float = 1e9
+    call: float = 0.5e-6
+    eager: int = 65536
+
+    def __post_init__(self):
+        for name in ("latency", "call", "eager"):
+            if not 0 <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name}: expected a finite number of at least 0, got {value!r}")
+        if not 0 < self.bandwidth <= math.inf:
+            raise ValueError(f"bandwidth: expected a positive number, got {self.bandwidth!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> "Link":
+        """A link from a text such as "10us,1GB/s". Raises ValueError for any other."""
+        if not (match := TEXT.fullmatch(text.strip())):
+            raise ValueError(f"link: expected a text such as 10us,1GB/s, got {text!r}")
+        latency, unit, bandwidth, scale = match.groups()
+        return cls(float(latency) * UNITS[unit], float(bandwidth) * BYTES[scale])
+
+    def __str__(self) -> str:
+        scale, unit = next(row for row in LARGE if self.bandwidth >= row[0] or row[0] == 1)
+        factor, name = next(row for row in SHORT if self.latency * row[0] >= 1 or row[0] == 1e6)
+        bandwidth = f"{self.bandwidth / scale:.3g} {unit}"
+        return f"links of {factor * self.latency:.3g} {name} and {bandwidth}"
+
+    def sending(self, n_bytes: int) -> float:
+        """Seconds for which a message of n bytes keeps the link busy."""
+        return n_bytes / self.bandwidth
+
+
 class Hop(NamedTuple):
-    """One way of a link: messages with the same `key` share it."""
+    """One direction of a link: messages with the same `key` share it."""
 
     key: Hashable
     link: Link
@@ -49,12 +96,14 @@ class Network:
     most: int | None = None
     known: dict = field(default_factory=dict, compare=False, repr=False)
 
+    def __str__(self) -> str:
+        return self.name
+
     def route(self, source: int, dest: int) -> Route:
         """The links that a message crosses; none to the rank itself."""
-        ends = source, dest
-        if (found := self.known.get(ends)) is None:
-            found = self.known[ends] = self.find(source, dest) if source != dest else ()
-        return found
+        if (source, dest) not in self.known:
+            self.known[source, dest] = self.find(source, dest) if source != dest else ()
+        return self.known[source, dest]
 
     def carry(self, busy: dict, source: int, dest: int, n_bytes: int, begin: float) -> tuple:
         """When n bytes that may leave at `begin` are out, and when they arrive, in seconds.
@@ -71,22 +120,19 @@ class Network:
             busy[key] = out
         return out, out + latency
 
-    def __str__(self) -> str:
-        return self.name
-
 
 @dataclass(frozen=True)
 class OneMemory(Network):
     """Ranks in one memory, where no network carries anything: their processors copy.
 
-    So what two ranks have for each other takes turns, if it is long: such a message waits for its
-    receiver, takes `handshake` seconds more, and keeps the pair until it has arrived.
+    So long messages between two ranks take turns: such a message waits for its receiver, takes
+    `handshake` seconds more, and keeps the pair busy until it has arrived.
     """
 
     handshake: float = 0.0
 
     def carry(self, busy: dict, source: int, dest: int, n_bytes: int, begin: float) -> tuple:
-        """As of any network."""
+        """As `Network.carry`."""
         if n_bytes <= self.link.eager or source == dest:
             return super().carry(busy, source, dest, n_bytes, begin)
         pair = frozenset((source, dest))
@@ -111,20 +157,18 @@ def ring(n_ranks: int, link: Link) -> Network:
     at_least("n_ranks", n_ranks, 1)
 
     def find(a: int, b: int) -> Route:
-        way = 1 if 2 * ((b - a) % n_ranks) <= n_ranks else -1
-        at, hops = a, []
-        while at != b:
-            hops.append(Hop((at, (at + way) % n_ranks), link))
-            at = (at + way) % n_ranks
-        return tuple(hops)
+        distance = (b - a) % n_ranks
+        step, n = (1, distance) if 2 * distance <= n_ranks else (-1, n_ranks - distance)
+        ranks = [(a + step * k) % n_ranks for k in range(n + 1)]
+        return tuple(Hop(ends, link) for ends in itertools.pairwise(ranks))
 
     return Network(f"a ring of {link}", link, find, n_ranks)
 
 
 def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
-    """Nodes of so many ranks: links of their own inside; all ranks of a node share its one outside.
+    """Nodes of so many ranks: each pair has a link inside; a node's ranks share one link outside.
 
-    What a call costs, and from what length on messages wait, is as on the links inside.
+    The cost of a call and the eager limit are those of the links inside.
     """
     at_least("ranks_per_node", ranks_per_node, 1)
 
@@ -164,22 +208,60 @@ def parse(text: str, n_ranks: int) -> Network:
         return dgx1()
     if text.startswith("ring:"):
         return ring(n_ranks, Link.parse(text.removeprefix("ring:")))
-    if found := NODES.fullmatch(text):
-        return two_level(int(found[1]), Link.parse(found[2]), Link.parse(found[3]))
+    if match := NODES.fullmatch(text):
+        return two_level(int(match[1]), Link.parse(match[2]), Link.parse(match[3]))
     return all_to_all(Link.parse(text))
 
 
-def network_of(what: "Network | Link | str | None", n_ranks: int) -> Network:
-    """The network that is meant: one, a link between any two ranks, or a text, see `parse`.
+def network_of(given: "Network | Link | str | None", n_ranks: int) -> Network:
+    """The network given as a Network, as a link between any two ranks, or as a text, see `parse`.
 
     Raises ValueError if there is no room for so many ranks, TypeError for anything else.
     """
-    network = parse(what, n_ranks) if isinstance(what, str) else what
+    network = parse(given, n_ranks) if isinstance(given, str) else given
     if isinstance(network, Link | None):
         network = all_to_all(network or Link())
     if not isinstance(network, Network):
-        got = type(what).__name__
+        got = type(given).__name__
         raise TypeError(f"network: expected a Network, a Link or a text, got {got}")
     if network.most and n_ranks > network.most:
         raise ValueError(f"n_ranks: expected at most {network.most} on {network}, got {n_ranks}")
     return network
+
+
+class Pace:
+    """Factors on the time of computing: `speed` has one for each rank, or maps some ranks to one.
+
+    With `jitter` s, each section takes exp(s x) times as long besides, with x from a standard
+    normal distribution: the median stays, and a rank draws the same whatever the others do. Raises
+    ValueError for factors that are not positive, or not one for each rank.
+    """
+
+    def __init__(self, n_ranks: int, speed=(), jitter: float = 0.0, seed: int = 0):
+        if isinstance(speed, Mapping):
+            if strangers := [rank for rank in speed if rank not in range(n_ranks)]:
+                raise ValueError(f"speed: expected ranks below {n_ranks}, got {strangers[0]}")
+            speed = [speed.get(rank, 1.0) for rank in range(n_ranks)]
+        speed = list(speed) or [1.0] * n_ranks
+        if len(speed) != n_ranks:
+            raise ValueError(f"speed: expected a factor for each of {n_ranks}, got {len(speed)}")
+        if not all(0 < factor < math.inf for factor in speed):
+            raise ValueError(f"speed: expected positive numbers, got {min(speed)}")
+        if not 0 <= jitter < math.inf:
+            raise ValueError(f"jitter: expected a finite number of at least 0, got {jitter!r}")
+        self.speed, self.jitter, self.seed = speed, jitter, seed
+        self.draws: dict[int, np.random.Generator] = {}
+
+    def factor(self, rank: int) -> float:
+        """The factor on a rank's next section of computing."""
+        if not self.jitter:
+            return self.speed[rank]
+        draw = self.draws.setdefault(rank, np.random.default_rng([self.seed, rank]))
+        return self.speed[rank] * math.exp(self.jitter * draw.standard_normal())
+
+
+def stragglers(n_ranks: int, n: int, factor: float, seed: int = 0) -> Sequence[float]:
+    """A speed for each rank: n of them, drawn from the seed, take `factor` times as long."""
+    speed = np.ones(n_ranks)
+    speed[np.random.default_rng(seed).choice(n_ranks, n, replace=False)] = factor
+    return speed.tolist()

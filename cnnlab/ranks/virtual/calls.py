@@ -1,0 +1,493 @@
+"""The calls of a communicator, as mpi4py names them, made of messages from rank to rank.
+
+Calls with a capital send arrays, those without pickle objects. All that ranks call together stands
+in one table, CALLS: a call's arguments, the lengths of its arrays, and its rounds. The rounds are a
+generator that yields the requests of one round and goes on when they are done, so one entry gives
+the call that waits (`Allreduce`) and the one that does not (`Iallreduce`). Collectives cost what
+their messages cost.
+"""
+
+import functools
+import itertools
+import operator
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from cnnlab.ranks import mpi
+from cnnlab.ranks.mpi import REDUCTIONS, is_named, name_of
+from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step
+from cnnlab.ranks.virtual.messages import ANY
+
+ANYONE, ANY_TAG = mpi.NUMBERS["ANY_SOURCE"], mpi.NUMBERS["ANY_TAG"]
+TAGS = 32768  # as many as every MPI has
+NUMBERS = "biufc"  # kinds of dtype: bool, whole, real and complex
+LARGE = 65536  # bytes: from here on, an allreduce sends halves of arrays instead of whole ones
+ARRAYS = dict(zip(REDUCTIONS, (np.add, np.multiply, np.maximum, np.minimum), strict=True))
+OBJECTS = dict(zip(REDUCTIONS, (operator.add, operator.mul, max, min), strict=True))
+NOTHING = np.empty(0, np.uint8)
+
+
+# --- the rounds of one rank: each yields requests, and goes on when they are done -----------------
+
+
+def barrier(comm) -> Iterator:
+    """In round k, a message to the rank 2^k further on."""
+    distance = 1
+    while distance < comm.size:
+        yield comm.round(comm.rank + distance, NOTHING, comm.rank - distance, NOTHING.copy())
+        distance *= 2
+
+
+def broadcast(comm, buf, root: int) -> Iterator:
+    """Along a binomial tree: in round k, 2^k ranks send to as many others."""
+    mine, distance = (comm.rank - root) % comm.size, 1
+    while distance < comm.size:
+        if mine < distance and mine + distance < comm.size:
+            yield comm.round(comm.rank + distance, buf)
+        elif distance <= mine < 2 * distance:
+            yield (requests := comm.round(source=comm.rank - distance, into=comm.place(buf)))
+            buf = requests[0].object() if comm.pickled else buf
+        distance *= 2
+    return own(buf, comm.place(buf)) if mine == 0 else buf
+
+
+def gather(comm, send, root: int, recv=None) -> Iterator:
+    """To the root, which receives in the order of ranks."""
+    if comm.rank != root:
+        yield comm.round(root, send)
+        return None
+    rows, shares = recv or [None] * comm.size, []
+    for rank, place in enumerate(rows):
+        if rank == root:
+            shares.append(own(send, place))
+        else:
+            yield (requests := comm.round(source=rank, into=place))
+            shares.append(requests[0].object())
+    return shares
+
+
+def scatter(comm, send, root: int, recv=None) -> Iterator:
+    """From the root, which sends in the order of ranks."""
+    if comm.rank != root:
+        yield (requests := comm.round(source=root, into=recv))
+        return requests[0].object()
+    for rank, share in enumerate(one_each(comm, send)):
+        if rank != root:
+            yield comm.round(rank, share)
+    return own(send[root], recv)
+
+
+def all_to_all(comm, send, recv=None) -> Iterator:
+    """In round k, each sends to the rank k further on, and receives from the one k before it."""
+    rows, rank = recv or [None] * comm.size, comm.rank
+    shares = {rank: own(one_each(comm, send)[rank], rows[rank])}
+    for k in range(1, comm.size):
+        to, source = (rank + k) % comm.size, (rank - k) % comm.size
+        yield (requests := comm.round(to, send[to], source, rows[source]))
+        shares[source] = requests[0].object()
+    return [shares[rank] for rank in range(comm.size)]
+
+
+def around(comm, send, recv) -> Iterator:
+    """Around a ring: each sends on to the next what came last, until all have all parts."""
+    own(send, recv[comm.rank])
+    for k in range(comm.size - 1):
+        part, place = (recv[(comm.rank - k - i) % comm.size] for i in (0, 1))
+        yield comm.round(comm.rank + 1, part, comm.rank - 1, place)
+
+
+def around_uneven(comm, send, recv) -> Iterator:
+    """As `around`, with parts of counts[r] elements: `recv` is a flat array, and the counts."""
+    if not isinstance(recv, tuple | list):
+        raise TypeError(f"recvbuf: expected (array, counts), got {type(recv).__name__}")
+    whole, counts = recv
+    parts = [whole[a:b] for a, b in cut("counts", counts, comm.size, whole.size)]
+    if send is not None:
+        fitting("sendbuf", send, ALL, 1, f"{counts[comm.rank]} {whole.dtype}")
+    yield from around(comm, send, parts)
+
+
+def doubling(comm, send) -> Iterator:
+    """At each step, all objects known so far, to the rank 2^k further on."""
+    known, distance = {comm.rank: send}, 1
+    while distance < comm.size:
+        yield (requests := comm.round(comm.rank + distance, known, comm.rank - distance))
+        known, distance = known | requests[0].object(), 2 * distance
+    return [own(known[r], None) if r == comm.rank else known[r] for r in range(comm.size)]
+
+
+def follow(comm, flat: np.ndarray, steps: Iterable[Step], op: np.ufunc, first=0) -> Iterator:
+    """One rank's steps of a schedule on its elements, in place; rank `first` counts as 0 there."""
+    received = np.empty_like(flat)
+    for to, a, b, source, c, d, add in steps:
+        into = received[c:d] if add else flat[c:d]
+        to = None if to == NOBODY or a == b else to + first
+        source = None if source == NOBODY or c == d else source + first
+        yield comm.round(to, flat[a:b], source, into)
+        if add and source is not None:
+            op(flat[c:d], into, out=flat[c:d])
+
+
+def allreduce(comm, send, recv, op: np.ufunc) -> Iterator:
+    """Whole arrays in each round while they are short, halves and quarters of long ones."""
+    flat = own(send, recv).reshape(-1)
+    schedule = SCHEDULES["rabenseifner" if recv.nbytes >= LARGE else "butterfly"]
+    return follow(comm, flat, schedule(comm.rank, comm.size, flat.size), op)
+
+
+def reduce(comm, send, recv, op: np.ufunc, root: int) -> Iterator:
+    """To the root: the first half of the schedule "tree", which then goes back to all."""
+    total, n_rounds = np.array(recv if send is None else send), (comm.size - 1).bit_length()
+    steps = SCHEDULES["tree"]((comm.rank - root) % comm.size, comm.size, total.size)
+    yield from follow(comm, total.reshape(-1), itertools.islice(steps, n_rounds), op, root)
+    if comm.rank == root:
+        own(total, recv)
+
+
+def reduce_scatter(comm, send, recv, recvcounts, op: np.ufunc) -> Iterator:
+    """Around a ring: each adds its own elements to a part that comes, and sends it on."""
+    counts, rank = [recv.size] * comm.size if recvcounts is None else recvcounts, comm.rank
+    parts, flat = cut("recvcounts", counts, comm.size, send.size), send.flatten()
+    fitting("recvbuf", recv, ALL, 1, f"{counts[rank]} {send.dtype}")
+    ring = (
+        Step(rank + 1, *parts[rank - k - 1], rank + comm.size - 1, *parts[rank - k - 2], add=True)
+        for k in range(comm.size - 1)
+    )
+    yield from follow(comm, flat, ring, op)
+    own(flat[slice(*parts[rank])], recv)
+
+
+def reduce_scatter_block(comm, send, recv, op: np.ufunc) -> Iterator:
+    """As `reduce_scatter`, with parts of the same length."""
+    return reduce_scatter(comm, np.concatenate(send), recv, None, op)
+
+
+def allreduce_objects(comm, send, op: Callable) -> Iterator:
+    """Of all objects on each rank, in the order of ranks."""
+    return functools.reduce(op, (yield from doubling(comm, send)))
+
+
+def reduce_objects(comm, send, op: Callable, root: int) -> Iterator:
+    """Of all objects on the root, in the order of ranks."""
+    shares = yield from gather(comm, send, root)
+    return shares and functools.reduce(op, shares)
+
+
+def own(share, place: np.ndarray | None):
+    """A rank's own share, copied as if it had been sent; an array None is in its place already."""
+    if place is None:
+        return pickle.loads(pickle.dumps(share))
+    if share is not None and share is not place:
+        place.reshape(-1)[:] = share.reshape(-1)
+    return place
+
+
+def one_each(comm, shares):
+    """The shares, if there is one for each rank."""
+    if len(shares) != comm.size:
+        raise ValueError(f"sendobj: expected one for each of {comm.size}, got {len(shares)}")
+    return shares
+
+
+def cut(name: str, counts, size: int, n: int) -> list[tuple[int, int]]:
+    """Begin and end of parts of so many elements. Raises ValueError if they do not add up to n."""
+    if len(counts) != size or sum(counts) != n:
+        raise ValueError(f"{name}: expected {size} that add up to {n}, got {list(counts)}")
+    return list(itertools.pairwise([0, *itertools.accumulate(counts)]))
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+ALL, EACH, OWN = "all", "each", "own"  # an array has one share, one for each rank, or any length
+SHORT = {"sendbuf": "send", "sendobj": "send", "recvbuf": "recv", "obj": "buf"}
+DEFAULTS = {"op": "SUM", "root": 0, "recvcounts": None}
+
+
+class Call(NamedTuple):
+    """The rounds of a call that all ranks make together, and its arguments, named as in mpi4py.
+
+    `lengths` says which of them are arrays. The first has the same length and dtype on all ranks;
+    the one `at_root` counts on the root alone. With `in_place`, the data sent may lie where the
+    result is to be. The rounds get an array of a share for each rank as a list of shares, `op` as
+    a function, and names as in SHORT.
+    """
+
+    rounds: Callable
+    arguments: str = ""
+    lengths: Mapping = MappingProxyType({})
+    at_root: str = ""
+    in_place: bool = False
+
+    @property
+    def pickled(self) -> bool:
+        """Whether it sends objects, and not arrays."""
+        return "obj" in self.arguments
+
+    def bind(self, name: str, arguments: tuple, named: dict) -> dict:
+        """The arguments by name. Raises TypeError for those that are missing or not known."""
+        names = self.arguments.split()
+        given = dict(zip(names, arguments, strict=False)) | named
+        given = {key: value for key, value in DEFAULTS.items() if key in names} | given
+        if len(arguments) > len(names) or given.keys() != set(names):
+            raise TypeError(f"{name}: expected {', '.join(names)}, got {', '.join(given)}")
+        return {key: given[key] for key in names}
+
+    def check(self, comm, given: dict) -> str:
+        """Check the arguments, in place; the text that must be the same on all ranks."""
+        share, asked = None, ""
+        for name, length in self.lengths.items():
+            if name == self.at_root and comm.rank != given["root"]:
+                given[name] = None
+            elif self.in_place and name == "sendbuf" and is_named(given[name], "IN_PLACE"):
+                given[name] = None
+            else:
+                share = fitting(name, array_of(given[name]), length, comm.size, share)
+                asked = asked or f" of {share}"
+        sent, received = (array_of(given.get(name)) for name in ("sendbuf", "recvbuf"))
+        if sent is not None is not received and np.may_share_memory(sent, received):
+            raise ValueError("recvbuf: expected another array than sendbuf, or IN_PLACE for that")
+        if "op" in given:
+            op = name_of("op", given["op"], REDUCTIONS)
+            given["op"], asked = (OBJECTS if self.pickled else ARRAYS)[op], f"{asked} by {op}"
+        return f"{asked} with root {given['root']}" if "root" in given else asked
+
+    def start(self, comm, given: dict) -> Iterator:
+        """Begin with the rounds on a communicator for them alone."""
+        split = {}
+        for name, value in given.items():
+            if self.lengths.get(name) == EACH and value is not None:
+                flat, n = value.reshape(-1), value.size // comm.size
+                value = [flat[r * n : (r + 1) * n] for r in range(comm.size)]
+            split[SHORT.get(name, name)] = value
+        return self.rounds(comm, **split)
+
+
+BOTH, FROM_EACH = {"sendbuf": ALL, "recvbuf": ALL}, {"sendbuf": ALL, "recvbuf": EACH}
+CALLS = {
+    "Barrier": Call(barrier),
+    "Bcast": Call(broadcast, "buf root", {"buf": ALL}),
+    "Gather": Call(gather, "sendbuf recvbuf root", FROM_EACH, "recvbuf", in_place=True),
+    "Scatter": Call(scatter, "sendbuf recvbuf root", {"recvbuf": ALL, "sendbuf": EACH}, "sendbuf"),
+    "Allgather": Call(around, "sendbuf recvbuf", FROM_EACH, in_place=True),
+    "Allgatherv": Call(
+        around_uneven, "sendbuf recvbuf", {"recvbuf": ALL, "sendbuf": OWN}, in_place=True
+    ),
+    "Alltoall": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": EACH, "recvbuf": EACH}),
+    "Allreduce": Call(allreduce, "sendbuf recvbuf op", BOTH, in_place=True),
+    "Reduce": Call(reduce, "sendbuf recvbuf op root", BOTH, "recvbuf", in_place=True),
+    "Reduce_scatter": Call(
+        reduce_scatter, "sendbuf recvbuf recvcounts op", {"sendbuf": ALL, "recvbuf": OWN}
+    ),
+    "Reduce_scatter_block": Call(
+        reduce_scatter_block, "sendbuf recvbuf op", {"sendbuf": EACH, "recvbuf": ALL}
+    ),
+    "barrier": Call(barrier),
+    "bcast": Call(broadcast, "obj root"),
+    "gather": Call(gather, "sendobj root"),
+    "scatter": Call(scatter, "sendobj root"),
+    "allgather": Call(doubling, "sendobj"),
+    "alltoall": Call(all_to_all, "sendobj"),
+    "allreduce": Call(allreduce_objects, "sendobj op"),
+    "reduce": Call(reduce_objects, "sendobj op root"),
+}
+
+
+class Calls:
+    """The calls of a communicator, of virtual ranks or of real ones on a slowed network.
+
+    A subclass has `_send` and `_receive`, which make requests; `_post` begins with one, and
+    `_opened` with one that the program waits for. `_inside` gives a copy for the messages of one
+    collective, and `begun` is the class of one that goes on while its rank computes.
+    """
+
+    pickled = False  # whether `round` sends objects
+
+    def __getattr__(self, name):
+        if name in CALLS:
+            return functools.partial(self._complete, name, CALLS[name])
+        if name[0] == "I" and (call := name[1:].capitalize()) in CALLS:
+            return functools.partial(self._begin, name, CALLS[call])
+        raise AttributeError(f"comm.{name}: {self.where} does not know it")
+
+    def Get_rank(self) -> int:
+        """This rank's number."""
+        return self.rank
+
+    def Get_size(self) -> int:
+        """The number of ranks."""
+        return self.size
+
+    def Isend(self, buf: np.ndarray, dest: int, tag: int = 0):
+        """Begin to send an array; it may be changed after `Wait`."""
+        return self._opened(self._send(buf, dest, tag))
+
+    def Irecv(self, buf: np.ndarray, source: int = ANYONE, tag: int = ANY_TAG):
+        """Begin to receive into an array; it may be read after `Wait`."""
+        return self._opened(self._receive(buf, source, tag))
+
+    def Send(self, buf: np.ndarray, dest: int, tag: int = 0) -> None:
+        """Send an array; a long one waits for its receiver."""
+        self._post(self._send(buf, dest, tag)).Wait()
+
+    def Recv(self, buf, source: int = ANYONE, tag: int = ANY_TAG, status=None) -> None:
+        """Receive an array."""
+        self._post(self._receive(buf, source, tag)).Wait(status)
+
+    def Sendrecv(
+        self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANYONE, recvtag=ANY_TAG, status=None
+    ) -> None:
+        """Send and receive at the same time, from and to two arrays."""
+        into = self._receive(recvbuf, source, recvtag)
+        self._exchange(into, self._send(sendbuf, dest, sendtag), status)
+
+    def isend(self, obj, dest: int, tag: int = 0):
+        """Begin to send an object."""
+        return self._opened(self._send(obj, dest, tag, pickled=True))
+
+    def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG):
+        """Begin to receive an object, which `wait` returns."""
+        return self._opened(self._receive(buf, source, tag, pickled=True))
+
+    def send(self, obj, dest: int, tag: int = 0) -> None:
+        """Send an object."""
+        self._post(self._send(obj, dest, tag, pickled=True)).Wait()
+
+    def recv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG, status=None):
+        """Receive an object."""
+        return self._post(self._receive(buf, source, tag, pickled=True)).wait(status)
+
+    def sendrecv(
+        self, sendobj, dest, sendtag=0, recvbuf=None, source=ANYONE, recvtag=ANY_TAG, status=None
+    ):
+        """Send an object and receive one at the same time."""
+        into = self._receive(recvbuf, source, recvtag, pickled=True)
+        self._exchange(into, self._send(sendobj, dest, sendtag, pickled=True), status)
+        return into.object()
+
+    def _exchange(self, into, out, status) -> None:
+        self._post(into)
+        self._post(out)
+        into.Wait(status)
+        out.Wait()
+
+    def round(self, to=None, sent=None, source=None, into=None) -> list:
+        """Post what one round has: a receive, and then a send. Ranks count around."""
+        requests = []
+        if source is not None:
+            requests.append(self._receive(into, source % self.size, 0, self.pickled))
+        if to is not None:
+            requests.append(self._send(sent, to % self.size, 0, self.pickled))
+        return [self._post(request) for request in requests]
+
+    def place(self, buf):
+        """The array that a round receives into; None for an object."""
+        return None if self.pickled else buf
+
+    def _complete(self, name: str, call: Call, *arguments, **named):
+        """Make a call that waits for its end."""
+        inside, given = self._called(name, call, arguments, named)
+        result = finish(call.start(inside, given))
+        return result if inside.pickled else None
+
+    def _begin(self, name: str, call: Call, *arguments, **named):
+        """Begin with a call; it works on copies, whose results are seen after `Wait`."""
+        inside, given = self._called(name, call, arguments, named)
+        arrays = {}
+        for key in call.lengths:
+            if (array := array_of(given[key])) is not None:
+                arrays[key] = array, (work := array.copy())
+                given[key] = work if given[key] is array else (work, given[key][1])
+        return self.begun(name, inside, arrays, call.start(inside, given))
+
+    def _called(self, name: str, call: Call, arguments: tuple, named: dict) -> tuple:
+        """The communicator for a call's messages alone, and the call's arguments by name."""
+        self._entered()
+        given = call.bind(name, arguments, named)
+        if "root" in given:
+            self._peer("root", given["root"])
+        inside = self._inside(name, name + call.check(self, given))
+        inside.pickled = call.pickled
+        return inside, given
+
+    def _source(self, source: int) -> int:
+        """A rank to receive from, or ANY, by this module's number or that of an MPI that runs."""
+        known = is_whole(source) and source < 0 and source in (ANYONE, mpi.ANY_SOURCE)
+        return ANY if known else self._peer("source", source)
+
+    def _tag(self, tag: int, receives: bool) -> int:
+        """A tag, or ANY."""
+        if is_whole(tag) and 0 <= tag < TAGS:
+            return tag
+        if receives and is_whole(tag) and tag in (ANY_TAG, mpi.ANY_TAG):
+            return ANY
+        raise ValueError(f"tag: expected a whole number from 0 to {TAGS - 1}, got {tag!r}")
+
+    def _peer(self, name: str, rank: int) -> int:
+        """A rank's number in the world."""
+        if not (is_whole(rank) and 0 <= rank < self.size):
+            raise ValueError(f"{name}: expected a rank from 0 to {self.size - 1}, got {rank!r}")
+        return self.members[rank]
+
+
+def finish(rounds: Iterator):
+    """Wait for each of the rounds; the value that they return."""
+    try:
+        while True:
+            for request in next(rounds):
+                request.Wait()
+    except StopIteration as end:
+        return end.value
+
+
+def checked(name: str, array, writes: bool = False) -> np.ndarray:
+    """The array, if it is C-contiguous and of numbers; TypeError or ValueError if not."""
+    if isinstance(array, np.generic) and not writes:
+        array = np.asarray(array)  # as mpi4py does
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name}: expected a NumPy array, got {type(array).__name__}")
+    if array.dtype.kind not in NUMBERS:
+        raise TypeError(f"{name}: expected an array of numbers, got dtype {array.dtype}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name}: expected a C-contiguous array, got strides {array.strides}")
+    if writes and not array.flags.writeable:
+        raise ValueError(f"{name}: expected a writeable array, got a read-only one")
+    return array
+
+
+def fitting(name: str, array, length: int, size: int, share: str | None) -> str:
+    """A rank's share of an array, as "4 float64"; it must be that of another array, if given."""
+    array = checked(name, array, name == "recvbuf")
+    n = array.size
+    if length == OWN:
+        return share
+    if length == EACH and n % size:
+        raise ValueError(f"{name}: expected a part for each of {size} ranks, got {n} elements")
+    mine = f"{n // size if length == EACH else n} {array.dtype}"
+    if share not in (None, mine):
+        each = " for each rank" if length == EACH else ""
+        raise ValueError(f"{name}: expected {share}{each}, got {n} {array.dtype}")
+    return mine
+
+
+def array_of(buf):
+    """The array of a buffer, which may have its counts with it: (array, counts)."""
+    pair = isinstance(buf, tuple | list) and len(buf) == 2
+    return buf[0] if pair and isinstance(buf[0], np.ndarray) else buf
+
+
+def destination(buf, pickled: bool) -> np.ndarray | None:
+    """The array that a receive fills; an object needs none."""
+    if not pickled:
+        return checked("buf", buf, writes=True)
+    if buf is not None:
+        raise TypeError(f"buf: expected None, got {type(buf).__name__}; name the source")
+    return None
+
+
+def is_whole(number) -> bool:
+    """Whether it is a whole number, Python's or NumPy's."""
+    return type(number) is int or isinstance(number, np.integer)
