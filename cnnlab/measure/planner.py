@@ -36,7 +36,7 @@ from cnnlab.kernels.contract import CONTRACT
 from cnnlab.network import NETWORKS
 from cnnlab.ranks import cost_model, measure, world
 from cnnlab.ranks.virtual import Link, World
-from cnnlab.ranks.virtual.topology import network_of
+from cnnlab.ranks.virtual.network import network_of
 from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.training import Replica, Sgd
 
