@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnnlab.distributed.compression import HEAD
 from cnnlab.distributed.compressors import compressor
+from cnnlab.distributed.parcels import HEAD
 from cnnlab.distributed.pool import END, Pool, Shares
 from cnnlab.measure.planner import held
 from cnnlab.measure.planner.machine import Machine, Packing
