@@ -46,6 +46,6 @@ METHODS = listed(
     Entry(
         "server",
         "rank 0 keeps the parameters, the others send it gradients",
-        "cnnlab.distributed.serving:Serving",
+        "cnnlab.distributed.server:Server",
     ),
 )

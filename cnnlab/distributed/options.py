@@ -9,7 +9,7 @@ from cnnlab.distributed import METHODS
 from cnnlab.distributed.averaging import GRAPHS
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
 from cnnlab.distributed.model import CUTS
-from cnnlab.distributed.serving import LOST
+from cnnlab.distributed.server import LOST
 from cnnlab.kernels import find
 from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.runtime.arguments import parse_positive, parse_whole
@@ -28,7 +28,6 @@ ARGUMENTS = {
     "--graph": "graph",
     "--staleness": "staleness",
     "--servers": "servers",
-    "--groups": "groups",
     "--lost": "lost",
 }
 
@@ -62,8 +61,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     option("--staleness", type=parse_staleness, metavar="S", help=what)
     what = "ranks that keep a block of the parameters each, with --ranks server (default: 1)"
     option("--servers", type=parse_whole, metavar="S", help=what)
-    what = "of workers, with a server each, below --ranks server (default: none)"
-    option("--groups", type=parse_whole, metavar="G", help=what)
     ways = "; ".join(f"{name}: {summary}" for name, summary in LOST.items())
     what = f"if a worker is killed, with --ranks server (default: end). {ways}"
     option("--lost", choices=LOST, help=what)

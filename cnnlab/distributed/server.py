@@ -1,46 +1,256 @@
-"""A parameter server: rank 0 keeps the parameters, the others send it gradients."""
+"""A parameter server: some ranks keep the parameters, the others, workers, send them gradients.
 
+A worker's clock is the number of its gradients that have been applied. A server replies with
+parameters and the next piece of work once that clock is at most `staleness` ahead of the slowest
+one's (stale synchronous parallel: Ho and others, 2013). Lesson 54 has that on half a page.
+"""
+
+import copy
 import math
+import os
+import sys
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 
 from cnnlab.distributed import compression
-from cnnlab.distributed.compression import Parcels
-from cnnlab.distributed.holder import check_apart
-from cnnlab.distributed.ledger import Ledger
-from cnnlab.distributed.pool import END, Pool, Shares
+from cnnlab.distributed.compressors import compressor
+from cnnlab.distributed.holder import Flat, check_apart
 from cnnlab.ranks import mpi
-from cnnlab.runtime.arguments import at_least
+from cnnlab.ranks.job import Lost, Survivors
+from cnnlab.ranks.schedules import block
+from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.training.method import Together
 from cnnlab.training.replica import Replica
 
-SERVER = 0  # its rank
+FIRST = 0  # the rank of the only server, or of the one that hands out the pieces
+END = -1, -1  # in place of a piece, the first image and the one after the last: nothing is left
+HEAD = 4  # numbers before a gradient: its loss, worker, first image, and the one after the last
+LOST = {
+    "end": "the job ends",
+    "go-on": "the others do its work; with --staleness, under mpiexec on one machine",
+}
+
+
+class Shares:
+    """The images 0..n_images in batches, of which each worker draws its share.
+
+    `left` says whether there is a piece to draw now, `here` (W) which workers are not lost.
+    """
+
+    left = True
+
+    def __init__(self, n_images: int, batch: int, n_workers: int):
+        self.n_images, self.batch, self.n_workers = n_images, batch, n_workers
+        self.rounds, self.here = np.zeros(n_workers, int), np.ones(n_workers, bool)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody will get a piece any more, as far as is known."""
+        return self.n_images == 0
+
+    def draw(self, worker: int) -> tuple[int, int]:
+        """The first image of the worker's next piece and the one after its last, or END."""
+        first = self.rounds[worker] * self.batch
+        if first >= self.n_images:
+            return END
+        begin, end = block(worker, self.n_workers, self.size(self.rounds[worker]))
+        self.rounds[worker] += 1
+        return first + begin, first + end
+
+    def back(self, worker: int, n_images: int) -> None:
+        """The gradient of a worker's piece of so many images has come."""
+
+    def size(self, number: int) -> int:
+        """The images of a batch: fewer in the last one."""
+        return min(self.batch, self.n_images - number * self.batch)
+
+
+class Pool(Shares):
+    """The images 0..n_images, drawn in pieces until none is left: about a batch, if each draws one.
+
+    The faster a worker has been so far, in images over seconds of `clock()`, the longer its piece.
+    With `keeps` the pool is empty only when all pieces have come back, so that those of lost
+    workers can be drawn again; who draws before and in vain gets a piece of no images.
+    """
+
+    def __init__(self, n_images: int, batch: int, n_workers: int, clock: Callable, keeps: bool):
+        super().__init__(n_images, batch, n_workers)
+        self.clock, self.keeps, self.drawn = clock, keeps, 0
+        self.out, self.returned = {}, []  # pieces, by worker, and those of lost workers
+        self.since, self.seconds, self.done = np.zeros((3, n_workers))
+
+    @property
+    def left(self) -> bool:
+        """Whether there is a piece to draw now."""
+        return bool(self.returned) or self.drawn < self.n_images
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody will get a piece any more."""
+        return not (self.left or (self.keeps and self.out))
+
+    def draw(self, worker: int) -> tuple[int, int]:
+        """A lost worker's piece or the next one, or END."""
+        if self.empty:
+            return END
+        if self.returned:
+            piece = self.returned.pop()
+        else:
+            first, size = self.drawn, max(1, round(self.share(worker) * self.batch))
+            piece = first, min(first + size, self.n_images)
+            self.drawn = piece[1]
+        self.out[worker], self.since[worker] = piece, self.clock()
+        return piece
+
+    def back(self, worker: int, n_images: int) -> None:
+        """The gradient of a worker's piece has come: note how long that took."""
+        self.seconds[worker] += self.clock() - self.since[worker]
+        self.done[worker] += n_images
+        del self.out[worker]
+
+    def lose(self, worker: int) -> None:
+        """Take back the piece of a worker that is lost."""
+        self.here[worker] = False
+        if worker in self.out:
+            self.returned.append(self.out.pop(worker))
+
+    def share(self, worker: int) -> float:
+        """The part of a batch that is for a worker; equal ones until all have come back once."""
+        done, seconds = self.done[self.here], self.seconds[self.here]
+        if not seconds.all():
+            return 1 / len(done)
+        return self.done[worker] / self.seconds[worker] / (done / seconds).sum()
+
+
+class Followed(Shares):
+    """A pool from which another server draws: empty once the gradients of all images have come."""
+
+    def draw(self, worker: int) -> tuple[int, int]:
+        """A piece of no images in place of the one that the other server sends, or END."""
+        return END if self.empty else (0, 0)
+
+    def back(self, worker: int, n_images: int) -> None:
+        """The gradient of a piece has come."""
+        self.n_images -= n_images
+
+
+class Parcels:
+    """Messages of bytes, all of one length: HEAD numbers of 8 bytes, and a gradient.
+
+    `compress` names one of COMPRESSORS, is a function of (n, seed) that makes one, or is None:
+    gradients go whole, in their own precision. Each rank has a compressor, with its residual; that
+    of the server only decodes. Raises ValueError for compressors whose messages differ in length.
+    """
+
+    def __init__(self, comm, compress: str | Callable | None = None):
+        self.comm, self.compressors = comm, []
+        self.make = compress if callable(compress) or not compress else compressor(compress)
+
+    def begin(self, n: int) -> None:
+        """Make this rank's compressor for n numbers."""
+        self.compressors = [self.make(n, self.comm.rank)]
+        if self.compressors[0].streams:
+            raise ValueError("compress: expected messages of one length, got streams")
+
+    def empty(self, like: np.ndarray) -> np.ndarray:
+        """Room for a message of a gradient such as `like`, uint8."""
+        if self.make and not self.compressors:
+            self.begin(like.size)
+        n_bytes = self.compressors[0].n_bytes if self.make else like.nbytes
+        return np.empty(8 * HEAD + n_bytes, np.uint8)
+
+    def write(self, message: np.ndarray, gradient: np.ndarray, loss: float, *head: int) -> None:
+        """Put a gradient (n), its loss and HEAD − 1 whole numbers into a message."""
+        message[:8] = np.array([loss], np.float64).view(np.uint8)
+        message[8 : 8 * HEAD] = np.array(head, np.int64).view(np.uint8)
+        if self.make:
+            gradient = self.compressors[0].encode(gradient.astype(np.float32, copy=False))
+        message[8 * HEAD :] = gradient.view(np.uint8)
+
+    def read(self, message: np.ndarray, gradient: np.ndarray) -> list[float]:
+        """Write what a message stands for to `gradient` (n); return its HEAD numbers."""
+        if self.make:
+            decoded = np.empty(gradient.size, np.float32)
+            self.compressors[0].decode(message[8 * HEAD :], decoded)
+            gradient[:] = decoded
+        else:
+            gradient.view(np.uint8)[:] = message[8 * HEAD :]
+        return message[:8].view(np.float64).tolist() + message[8 : 8 * HEAD].view(np.int64).tolist()
+
+
+class Ledger:
+    """The record of a server's latest epoch, for W workers and N images.
+
+    `clocks` int64 (W) counts the gradients applied of each worker, `losses` (W) adds theirs up, and
+    `times` int64 (N) counts how often the gradient of an image was applied. `lead` is the largest
+    lead over the slowest at which a worker went on; `missed` counts gradients by how many others
+    were applied after the worker had got its parameters (0 for those that are applied in one step).
+    """
+
+    def __init__(self, n_workers: int, n_images: int):
+        self.clocks, self.seen = np.zeros((2, n_workers), np.int64)
+        self.losses, self.times = np.zeros(n_workers), np.zeros(n_images, np.int64)
+        self.lead, self.missed = 0, Counter()
+
+
+class Shard:
+    """A server's block of a replica: views of its parameters, gradients and optimiser's state."""
+
+    def __init__(self, replica: Replica, mine: slice):
+        self.params, self.grads = Flat(replica.params.flat[mine]), Flat(replica.grads.flat[mine])
+        self.optimizer, n = copy.copy(replica.optimizer), replica.params.flat.size
+        state = replica.optimizer.state.items()
+        self.optimizer.state = {name: a[mine] if a.shape == (n,) else a for name, a in state}
+        self.optimizer.begin(self.params)
+
+    def update(self, n_images: int) -> None:
+        """Step along the gradients, which are summed over `n_images`."""
+        self.optimizer.update(self.params, self.grads, n_images)
 
 
 class Server(Together):
-    """A worker at clock c, which has taken c steps, sends a gradient and waits for parameters.
+    """The first `servers` ranks keep a block of the parameters each; the others are workers.
 
-    It gets them, and a piece of work, once everyone has taken c − `staleness` steps: they hold all
-    gradients up to clock c − staleness − 1, and its own (stale synchronous parallel: Ho and others,
-    2013). Staleness 0 is synchronous: pieces are shares of a batch, and the server takes the steps
-    of one rank. Beyond it, workers draw from a `Pool`, and gradients are applied as they arrive;
-    "any" lets nobody wait. `ledger` tells what has happened; `compress` is what workers send, see
-    `Parcels`. Raises ValueError for one rank, and for stale steps of an optimiser with state.
+    Staleness 0 is synchronous: pieces are shares of a batch, and the servers take the steps of one
+    rank, to the same bits each time. Beyond it, workers draw from a `Pool`, and gradients are
+    applied as they arrive; with "any" no worker waits. Each server keeps clocks of its own; rank 0
+    hands out the pieces. `compress` is for gradients, see `Parcels`. With `lost` "go-on" workers
+    may be killed, if the ranks are under guard, see `ranks.guard`. `ledger` is a server's `Ledger`.
+    Raises ValueError without a worker, for options that exclude each other, and in `make_room` for
+    stale steps of an optimiser with state.
     """
 
-    pieces = Pool
-
-    def __init__(self, comm, staleness: int | str = 0, compress: str | Callable | None = None):
-        super().__init__(comm)
+    def __init__(
+        self,
+        comm,
+        staleness: int | str = 0,
+        compress: str | Callable | None = None,
+        servers: int = 1,
+        lost: str = "end",
+    ):
+        one_of("lost", lost, LOST)
+        at_least("servers", servers, 1)
+        self.enduring = lost == "go-on"
+        if servers > 1 and (compress or self.enduring):
+            other = "--lost go-on" if self.enduring else "--compress"
+            raise ValueError(f"--servers: expected no {other} with it, got both")
         if staleness != "any":
             at_least("staleness", staleness, 0)
-        if self.size < 2:
-            raise ValueError(f"ranks: expected a server and a worker or more, got {self.size} rank")
+        if self.enduring and staleness == 0:
+            what = "a staleness of 1 or more, or any, with go-on, as shares of a batch are fixed"
+            raise ValueError(f"--lost: expected {what}, got 0")
+        if servers >= comm.size:
+            what = f"{servers + 1} or more, for a worker beside --servers {servers}"
+            raise ValueError(f"ranks: expected {what}, got {comm.size}")
+        super().__init__(Survivors(comm) if self.enduring else comm)
         self.staleness = math.inf if staleness == "any" else staleness
-        self.n_servers, self.n_workers, self.worker = 1, self.size - 1, self.rank - 1
-        self.compress, self.ledger, self.call = compress, None, 0
-        self.parcels = Parcels(comm, compress)
+        self.n_servers, self.n_workers = servers, self.size - servers
+        self.worker = self.rank - servers
+        self.follows = bool(staleness) and 0 < self.rank < servers
+        self.compress, self.parcels = compress, Parcels(self.comm, compress)
+        self.ledger, self.call = None, 0
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of compressors; an optimiser's state must go with the staleness."""
@@ -53,10 +263,13 @@ class Server(Together):
         )
 
     def facts(self) -> dict[str, object]:
-        """The staleness, the compressor and the ranks, where they make a difference."""
-        found = {"compress": self.compress} if isinstance(self.compress, str) else {}
-        found |= {"staleness": str(self.staleness)} if self.staleness else {}
-        return found | ({"ranks": self.size} if self.staleness or self.kept else {})
+        """The compressor, the staleness and the ranks, where they make a difference."""
+        same = {"compress": self.compress} if isinstance(self.compress, str) else {}
+        if self.staleness:
+            same["staleness"] = str(self.staleness)
+        if self.staleness and self.n_servers > 1:
+            same["servers"] = self.n_servers
+        return same | ({"ranks": self.size} if self.staleness or self.kept else {})
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """The loss of an epoch: that of all workers, summed."""
@@ -65,82 +278,141 @@ class Server(Together):
         return loss
 
     def step(self, replica: Replica, order: np.ndarray) -> float:
-        """Serve, or work on pieces of `order`, until all is applied; the server tells the loss."""
+        """Serve, or work on pieces of `order`, until all is applied; rank 0 returns the loss."""
         replica.check_order(order)
         return self.work(replica, order) if self.worker >= 0 else self.serve(replica, order)
 
     steps = step
 
+    def blocks(self, n: int) -> list[slice]:
+        """Which of n parameters each server keeps."""
+        return [slice(*block(server, self.n_servers, n)) for server in range(self.n_servers)]
+
     def begin(self, replica: Replica, order: np.ndarray) -> list[tuple[int, int]]:
         """Make the pool, and draw the first pieces: the same on all ranks, so nobody sends them."""
         self.call = (self.call + 1) % 32768  # a tag: some may be at the next call already
-        draw_from, batch = self.pieces if self.staleness else Shares, min(replica.batch, len(order))
-        self.pool = draw_from(len(order), batch, self.n_workers, self.clock)
+        size = len(order), min(replica.batch, len(order)), self.n_workers
+        self.pool = Pool(*size, self.clock, self.enduring) if self.staleness else Shares(*size)
         drawn_here = range(self.worker + 1 if self.worker >= 0 else self.n_workers)
-        return [self.pool.draw(worker) for worker in drawn_here]
+        first = [self.pool.draw(worker) for worker in drawn_here]
+        if self.follows:
+            self.pool = Followed(*size)
+        return first
 
     def work(self, replica: Replica, order: np.ndarray) -> float:
         """Send the gradient of a piece, wait for parameters and another one, until none is left."""
         params, grads = replica.params.flat, replica.grads.flat
-        reply, message = np.empty(params.size + 2, params.dtype), self.parcels.empty(grads)
+        blocks = self.blocks(params.size)
+        replies = [np.empty(params[mine].size + 2, params.dtype) for mine in blocks]
+        messages = [self.parcels.empty(grads[mine]) for mine in blocks]
         *_, piece = self.begin(replica, order)
         while piece != END:
             loss = replica.gradients(order[slice(*piece)])
-            self.parcels.write(message, grads, loss, self.worker, *piece)
-            self.comm.Send(message, SERVER, self.call)
-            self.comm.Recv(reply, SERVER)
-            params[:], piece = reply[:-2], tuple(map(int, reply[-2:]))
+            for message, mine in zip(messages, blocks, strict=True):
+                self.parcels.write(message, grads[mine], loss, self.worker, *piece)
+            self.exchange(messages, replies)
+            for reply, mine in zip(replies, blocks, strict=True):
+                params[mine] = reply[:-2]
+            piece = tuple(map(int, replies[FIRST][-2:]))
         return 0.0
+
+    def exchange(self, messages: list[np.ndarray], replies: list[np.ndarray]) -> None:
+        """Send each server its message, and wait for all replies."""
+        if self.n_servers == 1:
+            self.comm.Send(messages[FIRST], FIRST, self.call)
+            return self.comm.Recv(replies[FIRST], FIRST)
+        requests = [self.comm.Irecv(reply, server) for server, reply in enumerate(replies)]
+        requests += [self.comm.Isend(parts, k, self.call) for k, parts in enumerate(messages)]
+        for request in requests:
+            request.Wait()
+        return None
 
     def serve(self, replica: Replica, order: np.ndarray) -> float:
         """Apply gradients as they arrive, and send parameters to those who may go on."""
-        params, first = replica.params.flat, self.begin(replica, order)
+        first = self.begin(replica, order)
+        shard = Shard(replica, self.blocks(replica.params.flat.size)[self.rank])
+        for rank in self.comm.lost if self.enduring else ():
+            self.pool.lose(rank - 1)
+            first[rank - 1] = END
         self.working = {worker for worker in range(self.n_workers) if first[worker] != END}
-        self.parts = np.empty((self.n_workers, params.size), params.dtype)
         self.ledger, self.waiting = Ledger(self.n_workers, len(order)), set()
-        message, gradient = self.parcels.empty(params), np.empty_like(params)
+        message, gradient = self.parcels.empty(shard.params.flat), np.empty_like(shard.params.flat)
+        self.parts = np.empty((self.n_workers, gradient.size), gradient.dtype)
         while self.working:
-            self.take(replica, message, gradient)
-            for ready in sorted(w for w in self.waiting if self.pool.empty or self.may_go_on(w)):
+            self.take(shard, message, gradient)
+            if self.follows and self.pool.empty:
+                self.working &= self.waiting  # the others had nothing left to send
+            for ready in sorted(filter(self.may_go_on, self.waiting)):
                 self.waiting.remove(ready)
-                if not self.reply(replica, ready):
+                if not self.reply(shard, ready):
                     self.working.remove(ready)
-        return self.ledger.losses.sum()
+        return self.ledger.losses.sum() if self.rank == FIRST else 0.0
 
-    def take(self, replica: Replica, message: np.ndarray, gradient: np.ndarray) -> None:
-        """Receive a gradient from anybody, and apply it."""
-        self.comm.Recv(message, mpi.ANY_SOURCE, self.call)
+    def take(self, shard: Shard, message: np.ndarray, gradient: np.ndarray) -> None:
+        """Receive a gradient from anybody and apply it; or take back a lost worker's piece."""
+        try:
+            self.comm.Recv(message, mpi.ANY_SOURCE, self.call)
+        except Lost as lost:
+            self.pool.lose(lost.rank - 1)
+            self.waiting.discard(lost.rank - 1)
+            self.working.discard(lost.rank - 1)
+            return
         loss, worker, first, last = self.parcels.read(message, gradient)
         self.pool.back(worker, last - first)
         self.ledger.losses[worker] += loss
-        self.apply(replica, worker, slice(first, last), gradient)
+        self.apply(shard, worker, slice(first, last), gradient)
         self.waiting.add(worker)
 
-    def may_go_on(self, worker: int) -> bool:
-        """Whether a worker would lead by no more than the staleness."""
-        return self.ledger.leads(worker) <= self.staleness
+    def lead(self, worker: int) -> int:
+        """By how many steps a worker is ahead of the slowest one that is not lost."""
+        return int(self.ledger.clocks[worker] - self.ledger.clocks[self.pool.here].min())
 
-    def reply(self, replica: Replica, worker: int) -> bool:
+    def may_go_on(self, worker: int) -> bool:
+        """Whether a worker that waits gets an answer: a piece within the staleness, or the end."""
+        return self.pool.empty or (self.pool.left and self.lead(worker) <= self.staleness)
+
+    def reply(self, shard: Shard, worker: int) -> bool:
         """Send a worker parameters and a piece of work; whether there was one."""
-        piece = self.pool.draw(worker)
+        piece, ledger = self.pool.draw(worker), self.ledger
         if piece != END:
-            self.ledger.goes_on(worker)
-        self.comm.Send(np.append(replica.params.flat, np.float32(piece)), worker + self.n_servers)
+            ledger.lead = max(ledger.lead, self.lead(worker))
+            ledger.seen[worker] = ledger.clocks.sum()
+        self.comm.Send(np.append(shard.params.flat, np.float32(piece)), worker + self.n_servers)
         return piece != END
 
-    def apply(self, replica: Replica, worker: int, images: slice, gradient: np.ndarray) -> None:
+    def apply(self, shard: Shard, worker: int, images: slice, gradient: np.ndarray) -> None:
         """Take a gradient in; without staleness, step once those of all workers are there."""
-        self.ledger.applied(worker, images, together=not self.staleness)
-        clocks, self.parts[worker] = self.ledger.clocks, gradient
+        clocks, missed = self.ledger.clocks, self.ledger.clocks.sum() - self.ledger.seen[worker]
+        self.ledger.missed[int(missed) if self.staleness else 0] += 1
+        self.ledger.times[images] += 1
+        clocks[worker] += 1
         if self.staleness:
-            replica.grads.flat[:] = gradient
-            replica.update(self.pool.batch)
-        elif np.ptp(clocks) == 0:  # in the order of ranks, not of arrival: the same bits each time
-            np.sum(self.parts, axis=0, out=replica.grads.flat)
-            replica.update(self.pool.size(clocks[0] - 1))
+            shard.grads.flat[:] = gradient
+            return shard.update(self.pool.batch)
+        self.parts[worker] = gradient
+        if np.ptp(clocks) == 0:  # in the order of ranks, not of arrival: the same bits each time
+            np.sum(self.parts, axis=0, out=shard.grads.flat)
+            shard.update(self.pool.size(clocks[0] - 1))
+        return None
 
     def gather(self, replica: Replica) -> None:
-        """After an epoch, bring the server's parameters and the optimiser's state to all."""
+        """After an epoch, bring the servers' parameters and the optimiser's state to all."""
+        n = replica.params.flat.size
         for array in (replica.params.flat, *replica.optimizer.state.values()):
-            self.comm.Bcast(array, SERVER)
+            for server, mine in enumerate(self.blocks(n) if array.shape == (n,) else [...]):
+                self.comm.Bcast(array[mine], server)
         compression.store(self.parcels, self.kept)
+
+    def share(self, n: int) -> slice:
+        """This rank's block of n images for testing; all on rank 0 where workers may be lost."""
+        if self.enduring:
+            return slice(0, n if self.rank == FIRST else 0)
+        return super().share(n)
+
+    def leave(self, status: int) -> int:
+        """End a rank whose workers may be lost at once: the end of MPI would wait for them."""
+        if self.enduring:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        return status

@@ -1,102 +1,249 @@
-"""The exercises of lesson 54."""
+"""Lesson 54: trainings with the page's own server, their pictures, and the exercises."""
 
-import heapq
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 
 from cnnlab.check import kinds
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network
+from cnnlab.plots.style import COLORS, colors, figure, label_ends
+from cnnlab.ranks import world as real_world
+from cnnlab.ranks.virtual import World
+from cnnlab.training import Replica, Sgd
+
+NETWORK = "5us,10GB/s"  # a link of its own between any two ranks
+SIZE = 8  # images of a gradient
+SECONDS = 20e-6 + 2.5e-6 * SIZE  # of a gradient: one core of today
+
+
+class Parabola:
+    """In place of a network: n numbers x, the loss ½x² of the first, and the gradient x."""
+
+    def __init__(self, n: int = 1):
+        self.start = np.ones(n, np.float32)
+
+    def gradient_of(self, params: np.ndarray, images: None) -> np.ndarray:
+        return params.copy()
+
+    def draws(self, worker: int, n_workers: int) -> Callable:
+        return lambda: None
+
+    def loss(self, params: np.ndarray) -> float:
+        return float(params[0]) ** 2 / 2
+
+
+class Task:
+    """The course's network and images: a start, gradients, draws and losses, from a seed."""
+
+    def __init__(self, images, seed: int = 0):
+        sets = (images.train_images, images.train_labels), (images.test_images, images.test_labels)
+        params, how = Network().parameters(seed), (SIZE, Sgd(1.0))
+        self.start = params.flat.copy()
+        self.train, self.test = (Replica(KERNELS["vector"], params, *s, *how) for s in sets)
+        self.order = np.random.default_rng(seed).permutation(len(images.train_images))
+
+    def gradient_of(self, params: np.ndarray, images: np.ndarray) -> np.ndarray:
+        """The mean gradient of the images of these numbers, float32 (n)."""
+        self.train.params.flat[:] = params
+        self.train.gradients(images)
+        return self.train.grads.flat / np.float32(len(images))
+
+    def draws(self, worker: int, n_workers: int) -> Callable:
+        """A function that returns a worker's next SIZE images: of W workers, every W-th batch."""
+        batches = itertools.count(worker - 1, n_workers)
+        return lambda: np.take(self.order, SIZE * next(batches) + np.arange(SIZE), mode="wrap")
+
+    def loss(self, params: np.ndarray) -> float:
+        """The loss of an image, over at most 500 test images."""
+        chosen = np.arange(min(500, len(self.test.images)))
+        self.test.params.flat[:] = params
+        return self.test.gradients(chosen) / len(chosen)
+
+
+class Run(NamedTuple):
+    """A training: rows of `looks` are updates, virtual seconds and the loss."""
+
+    params: np.ndarray
+    missed: Sequence[int]
+    looks: np.ndarray
+    world: World
+
+
+def run(work, serve, task, n_workers, staleness, n_updates, step, n_servers=1, **pace) -> Run:
+    """Servers and workers in the virtual world, each gradient SECONDS long; `pace` as of World."""
+    world, looks = World(n_servers + n_workers, NETWORK, **pace), [(0, 0.0, task.loss(task.start))]
+    params, updates = task.start.copy(), itertools.count(1)
+
+    def watched(comm, block, gradient, missed):
+        step(block, gradient, missed)
+        if comm.rank == 0 and (k := next(updates)) % max(1, n_updates // 10) == 0:
+            looks.append((k, comm.clock(), task.loss(params)))
+
+    def program(comm):
+        def gradient_of(params, images):
+            comm.compute(SECONDS)
+            return task.gradient_of(params, images)
+
+        if comm.rank >= n_servers:
+            return work(comm, gradient_of, task.draws(comm.rank - n_servers + 1, n_workers))
+        block = np.array_split(params, n_servers)[comm.rank]
+        return serve(comm, block, n_updates, staleness, partial(watched, comm))
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        missed = world.run(program)[0]
+    return Run(params, missed, np.array(looks), world)
+
+
+def on_ranks(work: Callable, serve: Callable, staleness: float, n_updates: int, step: Callable):
+    """On a real rank, the same with a few digits: rank 0 returns parameters and `missed`."""
+    comm, task = real_world(), Task(load("digits", 400, 50))
+    if comm.rank > 0:
+        return work(comm, task.gradient_of, task.draws(comm.rank, comm.size - 1))
+    params = task.start.copy()
+    return params, serve(comm, params, n_updates, staleness, step)
+
+
+@figure
+def timelines(runs: Mapping[str, Run]) -> Sequence[Axes]:
+    """Draw who computes (green) and who waits (grey) when, a panel for each run."""
+    _, axes = plt.subplots(len(runs), 1, figsize=(8, 0.9 + 1.2 * len(runs)), sharex=True)
+    for ax, (name, one) in zip(axes, runs.items(), strict=True):
+        for kind, color in (("compute", COLORS["threads"]), ("wait", "#cccccc")):
+            for e in (e for e in one.world.events if e.kind == kind):
+                span = [(1e6 * e.begin, 1e6 * (e.end - e.begin))]
+                ax.broken_barh(span, (e.rank - 0.35, 0.7), color=color, ec="white", lw=0.5)
+        ax.set_title(name, fontsize=10, loc="left")
+        labels = ["server", *(f"worker {rank}" for rank in range(1, one.world.size))]
+        ax.set_yticks(range(one.world.size), labels, fontsize=8)
+        ax.invert_yaxis()
+        ax.grid(axis="y", visible=False)
+    axes[-1].set(xlabel="virtual µs; green: computing, grey: waiting", xlim=(0, None))
+    return axes
+
+
+@figure
+def lines(curves: Mapping[str, tuple], x: str, y: str, scale: str = "linear") -> Axes:
+    """Draw lines, each an x (n) and a y (n) or (seeds, n): thin the seeds, thick the mean."""
+    _, ax = plt.subplots(figsize=(7, 3.1))
+    ends = []
+    for color, (name, (at, values)) in zip(colors(list(curves)), curves.items(), strict=True):
+        rows = np.atleast_2d(values)
+        ax.plot(at, rows.T, color=color, linewidth=0.6, alpha=0.5)
+        ax.plot(at, rows.mean(0), color=color, linewidth=2)
+        ends.append((at[-1], rows.mean(0)[-1], name, color))
+    ax.set(xlabel=x, ylabel=y, yscale=scale, xlim=(0, None))
+    ax.figure.canvas.draw()  # limits are final now
+    label_ends(ax, ends)
+    return ax
+
+
+def work(comm, gradient_of, draw):
+    while (params := comm.recv(source=0)) is not None:
+        comm.send((comm.rank, gradient_of(params, draw())), dest=0)
+
+
+def as_served(serve) -> str:
+    """What is wrong with a server, in words; nothing if it finds what the model answer finds."""
+    for staleness, speed in ((0, {}), (2, {1: 3.0}), (math.inf, {1: 3.0})):
+        how = Parabola(), 3, staleness, 30, lambda x, g, missed: np.subtract(x, g / 9, out=x)
+        got, right = (run(work, one, *how, speed=speed) for one in (serve, replies.model()))
+        if not np.allclose(got.params, right.params):
+            x = f"x is {got.params[0]:.4f}, not {right.params[0]:.4f}"
+            return f"staleness {staleness}, 30 gradients of a parabola: {x}"
+    return ""
+
+
+@kinds.tested(
+    as_served,
+    "Follow one worker at staleness 0: which gradients are in the parameters that it gets?",
+    "A worker must not be answered before its own gradient has been applied.",
+)
+def replies(comm, params, n_updates, staleness, step):
+    """Apply first, then answer: else the sender's gradient is missing from what it gets."""
+    clock = dict.fromkeys(range(1, comm.size), 0)
+    waiting, read_at, missed = set(clock), {}, []
+    for update in range(n_updates):
+        for worker in sorted(waiting):
+            if clock[worker] <= min(clock.values()) + staleness:
+                comm.send(params, dest=worker)
+                read_at[worker] = update
+                waiting.remove(worker)
+        worker, gradient = comm.recv()
+        missed.append(update - read_at[worker])
+        step(params, gradient, missed[-1])
+        clock[worker] += 1
+        waiting.add(worker)
+    for worker in clock:
+        if worker not in waiting:
+            comm.recv(source=worker)
+        comm.send(None, dest=worker)
+    return missed
 
 
 def as_aware(step) -> str:
     """What is wrong with a step along a stale gradient, in words; nothing if it is right."""
-    rng = kinds.generator()
     for missed in (0, 1, 2, 9):
-        start, gradient = rng.normal(size=(2, 8)).astype(np.float32)
-        params, given = start.copy(), gradient.copy()
-        step(params, given, 0.5, missed)
-        if not np.array_equal(given, gradient):
-            return "the gradient has changed: leave it as it is"
-        if np.array_equal(params, start):
-            return f"missed = {missed}: the parameters have not moved: change them in place"
-        if not np.isfinite(params).all():
-            return f"missed = {missed}: the parameters are no longer finite"
-        taken = (start - params) @ gradient / (gradient @ gradient) / 0.5
-        if not np.allclose(params, start - 0.5 / max(1, missed) * gradient, atol=1e-6):
-            right = 1 / max(1, missed)
-            return f"missed = {missed}: the step is {taken:.3g} of the full one, not {right:.3g}"
+        params, gradient = np.ones(3, np.float32), np.full(3, 2, np.float32)
+        step(params, gradient, missed, 0.5)
+        if not (np.allclose(params, 1 - 1 / max(1, missed)) and (gradient == 2).all()):
+            return f"missed = {missed}: a step of {1 - params[0]:.3g}, not {1 / max(1, missed):.3g}"
     return ""
-
-
-SECONDS = ((1, 1, 1), (1, 1.1, 3.3), (1, 5, 1.7, 0.6), (2, 0.1))  # of a step, by worker
-
-
-def as_waiting(may_go_on) -> str:
-    """What is wrong with a rule that says who waits, in words; nothing if it is right.
-
-    Workers at several speeds go by it, on a clock; and all that it says is compared.
-    """
-    for seconds in SECONDS:
-        for staleness in (0, 1, 3):
-            if wrong := governed(may_go_on, seconds, staleness):
-                return f"{len(seconds)} workers, staleness {staleness}: {wrong}"
-    return ""
-
-
-def governed(may_go_on, seconds, staleness: int, n_gradients: int = 60) -> str:
-    """What goes wrong where workers, who take so many seconds for a step, go by a rule."""
-    clocks, seen = np.zeros((2, len(seconds)), int)
-    busy, waiting, wrong = [(s, w) for w, s in enumerate(seconds)], [], ""
-    heapq.heapify(busy)
-    for _ in range(n_gradients):
-        if not busy:
-            return f"all wait for ever, at clocks {clocks.tolist()}"
-        now, worker = heapq.heappop(busy)
-        clocks[worker] += 1
-        waiting = sorted([*waiting, worker])
-        for w in list(waiting):
-            missed = int(clocks.sum() - clocks[w] - seen[w])
-            lead = int(clocks[w] - clocks.min())
-            goes = bool(may_go_on(w, clocks.copy(), missed, staleness))
-            if goes and lead > staleness:
-                return f"worker {w} goes on with a lead of {lead} steps: clocks {clocks.tolist()}"
-            if not goes and lead <= staleness:
-                wrong = wrong or f"worker {w} waits, and need not: clocks {clocks.tolist()}"
-            if goes:
-                waiting.remove(w)
-                seen[w] = clocks.sum() - clocks[w]
-                heapq.heappush(busy, (now + seconds[w], w))
-    return wrong
-
-
-@kinds.formula(
-    lambda rng: {
-        "n_workers": int(rng.integers(1, 257)),
-        "n_parameters": int(rng.integers(1, 1000)) * 840,
-        "n_servers": int(rng.integers(1, 9)),
-    },
-    "What crosses the link of the only server, if there is one? Both ways count.",
-    "A worker sends each server the part of its gradient whose parameters lie there.",
-)
-def through_a_server(n_workers, n_parameters, n_servers):
-    """Four bytes for each number of each worker, in and out; servers share the parameters."""
-    return 2 * 4 * n_workers * n_parameters / n_servers
 
 
 @kinds.tested(
     as_aware,
-    "A gradient that has missed ten others should move the parameters a tenth as far.",
+    "A gradient that has missed ten others moves the parameters, in place, a tenth as far.",
     "What is 1 over missed, if nothing was missed? Such a gradient counts whole.",
 )
-def aware(params, gradient, rate, missed):
+def aware(params, gradient, missed, rate):
     """One that has missed n others steps at a rate n times smaller, a fresh one at the full."""
     params -= rate / max(1, missed) * gradient
 
 
+def as_backup(serve) -> str:
+    """What is wrong with a server that takes the first 4 of 6 gradients; nothing if it is right."""
+    sums = []
+
+    def step(params, total, missed):
+        sums.append(float(total[0]) / float(params[0]))
+        params -= np.float32(0.1) * total
+
+    slow = run(work, serve, Parabola(), 6, 2, 20, step, speed={1: 9.0, 2: 9.0}).world.seconds
+    if len(sums) != 20 or not np.allclose(sums, 4):
+        return (
+            f"20 steps, each along 4 gradients of the present parameters: got {np.round(sums, 2)}"
+        )
+    return f"slow workers hold it up, for {slow / SECONDS:.0f} gradients" * (slow > 40 * SECONDS)
+
+
 @kinds.tested(
-    as_waiting,
-    "The bound is on the clocks of workers. How far may one be ahead of the slowest?",
-    "Neither the others' speed nor the gradients missed matter: compare clocks, and only these.",
+    as_backup,
+    "Note for each worker in which round it got its parameters; a late gradient counts for none.",
+    "A late worker waits for the next round. After the last, one may be under way, as in `serve`.",
 )
-def may_go_on(worker, clocks, missed, staleness):
-    """Clocks alone decide: however old gradients are, nobody goes on who leads by more than s."""
-    return clocks[worker] - clocks.min() <= staleness
+def challenge_backup(comm, params, n_rounds, n_backup, step):
+    """Late gradients are thrown away, so two workers may be as slow as they like."""
+    waiting, read_at = set(range(1, comm.size)), {}
+    for number in range(n_rounds):
+        for worker in sorted(waiting):
+            comm.send(params, dest=worker)
+            read_at[worker] = number
+        waiting, gradients = set(), []
+        while len(gradients) < comm.size - 1 - n_backup:
+            worker, gradient = comm.recv()
+            waiting.add(worker)
+            if read_at[worker] == number:
+                gradients.append(gradient)
+        step(params, sum(gradients), 0)
+    for worker in range(1, comm.size):
+        if worker not in waiting:
+            comm.recv(source=worker)
+        comm.send(None, dest=worker)

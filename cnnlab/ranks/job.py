@@ -208,11 +208,11 @@ def begin() -> None:
     if not by_mpich():
         raise ValueError("--lost: expected MPICH's mpiexec with go-on, got another start, or none")
     ended, guards = os.pipe()
-    told, rank_tells = os.pipe()
+    news, rank_tells = os.pipe()
     sys.stdout.flush()
     if rank := os.fork():
         os.close(rank_tells)
-        wait(rank, told)
+        wait(rank, news)
     os.close(guards)
     os.environ[MARK] = str(rank_tells)
     threading.Thread(target=end_after, args=(ended,), daemon=True).start()
@@ -230,11 +230,11 @@ def can_be_missed() -> None:
     os.write(int(os.environ[MARK]), "\n".join(["yes", *files]).encode())
 
 
-def wait(rank: int, told: int) -> None:
+def wait(rank: int, news: int) -> None:
     """Wait for the rank, and tell mpiexec that it is done, or that all are; does not return."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rank answers that
     status = os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1])
-    can_go_on, *files = os.read(told, 1 << 16).decode().split("\n")
+    can_go_on, *files = os.read(news, 1 << 16).decode().split("\n")
     shared_memory_files.remove(files)
     if status < 0 and (is_first() or not can_go_on):
         why = "it has the parameters" if can_go_on else "training had not begun"
@@ -285,11 +285,10 @@ class Survivors:
     def __init__(self, comm):
         if MARK not in os.environ:
             raise ValueError("comm: expected ranks under guard, got ranks that mpiexec ends")
-        found = comm.allgather((socket.gethostname(), os.getpid()))
-        if (n := len({host for host, _ in found})) > 1:
+        hosts, self.pids = zip(*comm.allgather((socket.gethostname(), os.getpid())), strict=True)
+        if (n := len({*hosts})) > 1:
             raise ValueError(f"--lost: expected ranks of one machine with go-on, got {n} machines")
-        self.comm, self.rank, self.size = comm, comm.rank, comm.size
-        self.pids, self.lost = [pid for _, pid in found], set()
+        self.comm, self.rank, self.size, self.lost = comm, comm.rank, comm.size, set()
         can_be_missed()
 
     @property
@@ -324,31 +323,28 @@ class Survivors:
     def Recv(self, array: np.ndarray, source: int = FIRST, tag: int = TAG) -> None:
         """Receive an array; on rank 0, Lost is raised once a rank has been killed instead."""
         if self.rank != FIRST:
-            return self.comm.Recv(array, FIRST)
-        while True:
-            dead = self.dead()  # before it looks for messages: what they have sent is there
-            if (found := self.message(source, tag)) and self.receives(array, found):
-                return None
-            if dead and not found:
-                self.lose(dead[0])
-                raise Lost(dead[0])
+            self.comm.Recv(array, FIRST)
+        else:
+            array[:] = self.message(source, tag).view(array.dtype)
 
-    def dead(self) -> list[int]:
-        """The ranks that have been killed, and are not yet lost."""
-        return [rank for rank in self.others if not self.lives(rank)]
-
-    def message(self, source: int, tag: int):
-        """The status of a message that could be received, or None."""
+    def message(self, source: int, tag: int) -> np.ndarray:
+        """The bytes of a message, uint8 (n); Lost once a rank that might send one is killed."""
         from mpi4py import MPI
 
-        os.sched_yield()  # there may be more ranks than cores
         status = MPI.Status()
-        return status if self.comm.Iprobe(source, tag, status) else None
-
-    def receives(self, array: np.ndarray, found) -> bool:
-        """Receive that message; whether all of it has come, and from a rank that is not lost."""
-        request = self.comm.Irecv(array, found.source, found.tag)
-        return self.ends(request, found.source) and found.source not in self.lost
+        while True:
+            among = [source] if source in self.others else self.others
+            # Before it looks for messages: what the killed have sent is there.
+            killed = [rank for rank in among if not self.lives(rank)]
+            os.sched_yield()  # there may be more ranks than cores
+            if self.comm.Iprobe(source, tag, status):
+                array = np.empty(status.count, np.uint8)
+                request = self.comm.Irecv(array, status.source, status.tag)
+                if self.ends(request, status.source) and status.source not in self.lost:
+                    return array
+            elif killed:
+                self.lose(killed[0])
+                raise Lost(killed[0])
 
     def ends(self, request, rank: int) -> bool:
         """Whether a message comes to its end, which it may not if the other side is killed."""
@@ -368,40 +364,28 @@ class Survivors:
             return False
         return True
 
-    def by_first(self, thing, combine: Callable[[dict], object]):
-        """What `combine` makes on rank 0 of what each rank gives, by rank; for all."""
+    def by_first(self, value, combine: Callable[[dict], object]):
+        """The result of `combine` on rank 0, given a value of each rank, by rank; for all."""
         if self.rank != FIRST:
-            self.comm.send(thing, FIRST, TAG)
+            self.comm.send(value, FIRST, TAG)
             return self.comm.recv(source=FIRST, tag=TAG)
-        given = {FIRST: thing}
+        values = {FIRST: value}
         for rank in self.others:
             with contextlib.suppress(Lost):
-                given[rank] = self.hear(rank)
-        found = combine(given)
+                values[rank] = pickle.loads(self.message(rank, TAG))
+        combined = combine(values)
         for rank in self.others:
-            self.Send(np.frombuffer(pickle.dumps(found), np.uint8), rank, TAG)
-        return found
-
-    def hear(self, rank: int):
-        """What a rank gives; raises Lost if it has been killed."""
-        while True:
-            alive = self.lives(rank)  # before it looks for messages
-            if found := self.message(rank, TAG):
-                array = np.empty(found.count, np.uint8)
-                if self.receives(array, found):
-                    return pickle.loads(array)
-            elif not alive:
-                self.lose(rank)
-                raise Lost(rank)
+            self.Send(np.frombuffer(pickle.dumps(combined), np.uint8), rank, TAG)
+        return combined
 
     def allreduce(self, number: float) -> float:
         """The sum over all ranks, for all."""
-        return self.by_first(number, lambda given: sum(given.values()))
+        return self.by_first(number, lambda values: sum(values.values()))
 
-    def allgather(self, thing) -> list:
-        """What each rank gives, for all; for one that is lost, what rank 0 does."""
+    def allgather(self, value) -> list:
+        """The values of all ranks, for all; in place of a lost rank's, that of rank 0."""
         return self.by_first(
-            thing, lambda given: [given.get(rank, given[FIRST]) for rank in range(self.size)]
+            value, lambda values: [values.get(rank, values[FIRST]) for rank in range(self.size)]
         )
 
     def Barrier(self) -> None:

@@ -234,7 +234,7 @@ def test_a_kernel_cell_shows_the_kernel_as_it_stands_in_the_package():
 
 def test_a_kernel_cell_may_show_a_method():
     source = lesson.kernel_source("distributed.server.Server.take")
-    assert source.startswith("def take(self, replica") and "\n    self.comm.Recv(" in source
+    assert source.startswith("def take(self, shard") and "\n        self.comm.Recv(" in source
     assert source.endswith("\n    self.waiting.add(worker)")
 
 

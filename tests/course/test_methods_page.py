@@ -34,7 +34,7 @@ def test_each_of_them_has_a_row(option):
 def test_those_without_an_option_have_one_too():
     text = sections()["Others, in the lessons"]
     rows = re.findall(r"^\| \[?([\w -]+)\b.* \|$", text, re.M)
-    assert rows[1:] == ["one-sided", "Hogwild", "ensemble"]
+    assert rows[1:] == ["backup workers", "Hogwild", "ensemble"]
     assert "| `server --staleness S` |" in tables()["--ranks"]
 
 

@@ -1,261 +1,297 @@
 """A parameter server: nothing lost, nothing applied twice, and no worker too far ahead."""
 
 import itertools
+import json
 import math
+import os
+import re
+import signal
 
 import numpy as np
+import psutil
 import pytest
 
 from cnnlab.data import load
-from cnnlab.distributed.pool import Pool
-from cnnlab.distributed.server import Server
-from cnnlab.distributed.trial import Counting
+from cnnlab.distributed.server import END, Pool, Server
+from cnnlab.distributed.trial import Counting, sent
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks.virtual import World, examine
-from cnnlab.training import Replica, Sgd, train
-from tests.distributed.uncut import DIGITS, check_virtual, steps
-from tests.ranks.programs import run
+from cnnlab.training import OPTIMIZERS, Replica, Sgd, checkpoint, train
+from tests.distributed.uncut import DIGITS, check, check_virtual, steps
+from tests.ranks.programs import PATIENCE, run, start
 
 
-class AgeCapped(Server):
-    """Wrong: nobody waits, and gradients that are too old are thrown away."""
-
-    def may_go_on(self, worker):
-        return True
-
-    def apply(self, replica, worker, *what):
-        if self.ledger.clocks.sum() - self.ledger.seen[worker] < self.n_workers:
-            super().apply(replica, worker, *what)
-
-
-class Leading(Server):
-    """Wrong: nobody waits."""
-
-    def may_go_on(self, worker):
-        return True
-
-
-class Twice(Server):
-    """Wrong: the first worker's gradients are applied twice."""
-
-    def apply(self, replica, worker, *what):
-        super().apply(replica, worker, *what)
-        if worker == 0:
-            super().apply(replica, worker, *what)
+def replica_of(batch, rate, seed=0, kernels="vector"):
+    strategy, images, labels = KERNELS[kernels], DIGITS.train_images, DIGITS.train_labels
+    params = Network().parameters(seed, strategy.dtype)
+    return Replica(strategy, params, images, labels, batch, Sgd(rate))
 
 
 def charged(comm, batch):
     """On a rank: a replica whose images take a millisecond each; `sent` adds up its gradients."""
-    images, labels = DIGITS.train_images, DIGITS.train_labels
-    params = Network().parameters(0, np.float64)
-    of = Replica(KERNELS["reference"], params, images, labels, batch, Sgd(0.1))
-    of.sent, gradients = np.zeros_like(params.flat), of.gradients
+    replica = replica_of(batch, 0.1, kernels="reference")
+    replica.sent, gradients = np.zeros_like(replica.params.flat), replica.gradients
 
     def charge(chosen):
         loss = gradients(chosen)
-        of.sent += of.grads.flat
+        replica.sent += replica.grads.flat
         comm.compute(1e-3 * len(chosen))
         return loss
 
-    of.gradients = charge
-    return of
+    replica.gradients = charge
+    return replica
 
 
-def epoch(comm, kind, staleness):
+def epoch(comm, kind, staleness, servers=1):
     """On a rank: the ledger, the parameters, and what updates add up to of all gradients."""
-    of, method = charged(comm, 3), kind(comm, staleness)
-    before, everything = of.params.flat.copy(), np.zeros_like(of.sent)
-    method.epoch(of, np.arange(30), lambda loss, n: None)
-    method.gather(of)
-    comm.Allreduce(of.sent, everything)
-    return method.ledger, of.params.flat, before - 0.1 / 3 * everything
+    replica, method = charged(comm, 3), kind(comm, staleness, servers=servers)
+    before, everything = replica.params.flat.copy(), np.zeros_like(replica.sent)
+    method.epoch(replica, np.arange(30), lambda loss, n: None)
+    method.gather(replica)
+    comm.Allreduce(replica.sent, everything)
+    return method.ledger, replica.params.flat, before - 0.1 / 3 * everything
 
 
-def in_a_world(kind, staleness):
-    world = World(4, "10us,1GB/s", speed={1: 5.0}, jitter=0.3, seed=1)
-    return world.run(epoch, kind, staleness)
+def trained(world, how, **plan):
+    """The parameters of all ranks after a training, which are the same."""
 
-
-@pytest.mark.parametrize("network", ["report", "lenet5"])
-def test_without_staleness_any_number_of_workers_takes_the_steps_of_one(network):
-    for n in (2, 4, 14):  # also more workers than images in a batch
-        check_virtual(n, Server, network)
-
-
-@pytest.mark.parametrize("staleness", [0, 1, 3, "any"])
-def test_every_gradient_is_applied_once_and_clocks_keep_within_bounds(staleness):
-    bound = math.inf if staleness == "any" else staleness
-    (ledger, params, expected), *others = in_a_world(Server, staleness)
-    assert ledger.faults(bound) == []
-    assert sum(ledger.missed.values()) == ledger.clocks.sum()
-    assert ledger.lead == min(bound, ledger.lead) and (ledger.lead > 0) == (staleness != 0)
-    np.testing.assert_allclose(params, expected, atol=1e-12)
-    assert all(np.array_equal(params, other) for _, other, _ in others)
-
-
-def test_a_worker_that_may_lead_does_so_by_all_that_it_may():
-    leads = [in_a_world(Server, staleness)[0][0].lead for staleness in (0, 1, 3, "any")]
-    assert leads[:3] == [0, 1, 3] and leads[3] > 3
-
-
-@pytest.mark.parametrize(
-    "kind, word",
-    [
-        (AgeCapped, "gradient applied, got 0"),
-        (AgeCapped, "lead: expected"),
-        (Leading, "lead: expected"),
-    ],
-)
-def test_a_server_that_caps_the_age_of_gradients_instead_of_clocks_is_rejected(kind, word):
-    assert word in "\n".join(in_a_world(kind, 2)[0][0].faults(2))
-
-
-def test_a_gradient_that_is_applied_twice_is_told():
-    faults = in_a_world(Twice, "any")[0][0].faults(math.inf)
-    assert faults[0].startswith("image 0: expected 1 gradient applied, got 2; ")
-
-
-def test_the_same_seed_gives_the_same_bits_and_staleness_others():
-    first, again, other = (in_a_world(Server, s)[0] for s in (2, 2, 0))
-    assert np.array_equal(first[1], again[1]) and first[0].missed == again[0].missed
-    assert not np.array_equal(first[1], other[1])
-    assert set(other[0].missed) == {0}
-
-
-def test_one_that_waits_for_nobody_takes_less_time_beside_a_straggler():
-    seconds = []
-    for staleness in (0, "any"):
-        world = World(4, "10us,1GB/s", speed=[1, 1, 1, 1], jitter=1.0, seed=3)
-        world.run(epoch, Server, staleness)
-        seconds.append(max(world.clocks))
-    assert seconds[1] < 0.9 * seconds[0]
-
-
-def test_a_worker_may_be_at_the_next_call_before_others_have_ended_this_one():
     def program(comm):
-        of, method = charged(comm, 4), Server(comm, "any")
-        for chosen in (np.arange(5), np.arange(2), np.arange(7)):
-            method.step(of, chosen)
-            if comm.rank == 0:
-                assert method.ledger.faults(math.inf) == []
-        return True
+        return train(DIGITS, method=Server(comm, **how), progress=False, **plan).params.flat
 
-    assert all(World(6, speed={2: 9.0}).run(program))
+    first, *others = world.run(program)
+    assert all(np.array_equal(first, other) for other in others)
+    return first
 
 
-class EqualPieces(Pool):
-    def share(self, worker):
-        return 1 / self.n_workers
+def keeps_promises(ledger, staleness):
+    """Whether each image's gradient was applied once, and nobody went on who led by too much."""
+    bound = math.inf if staleness == "any" else staleness
+    return bool((ledger.times == 1).all() and ledger.lead <= bound)
 
 
-class Equal(Server):
-    pieces = EqualPieces
+def uneven(n, program, *arguments):
+    world = World(n, "10us,1GB/s", speed={n - 1: 5.0}, jitter=0.3, seed=1)
+    return world.run(program, *arguments)
+
+
+@pytest.mark.parametrize("n, servers", [(2, 1), (4, 1), (14, 1), (5, 2), (7, 3), (14, 4)])
+def test_without_staleness_any_number_of_workers_takes_the_steps_of_one(n, servers):
+    for network in ("report", "lenet5"):  # 14: more workers than images in a batch
+        check_virtual(n, lambda comm: Server(comm, servers=servers), network)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_with_every_optimiser_several_servers_have_the_bits_of_one(optimizer):
+    plan = {"optimizer": optimizer, "batch": 7, "epochs": 2}
+    one, again, two, three = (
+        trained(World(3 + n, jitter=0.5, seed=k), {"servers": n}, **plan)
+        for k, n in enumerate((1, 1, 2, 3))
+    )
+    assert abs(one - Network().parameters(0).flat).max() > 1e-3
+    assert all(np.array_equal(one, other) for other in (again, two, three))
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("staleness, lead", [(0, 0), (1, 1), (3, 3), ("any", 4)])
+def test_every_gradient_is_applied_once_and_leads_keep_the_bound(staleness, lead, servers):
+    first, again = (uneven(3 + servers, epoch, Server, staleness, servers) for _ in range(2))
+    for ledger, params, expected in first + again:
+        np.testing.assert_allclose(params, expected, atol=1e-12)
+        assert np.array_equal(params, first[0][1])
+        if ledger:
+            assert keeps_promises(ledger, staleness) and ledger.lead >= lead
+            assert ledger.missed.total() == ledger.clocks.sum()
+    assert [bool(ledger) for ledger, *_ in first] == [True] * servers + [False] * 3
 
 
 def test_a_straggler_does_not_decide_the_epoch_beyond_staleness_0():
-    """With equal pieces, and a bound, it would: all come to wait for its clock."""
-    seconds = {}
-    for kind, staleness in ((Server, 0), (Server, 2), (Server, "any"), (Equal, 2)):
+    def batches_of_twelve(comm, staleness):
+        replica, order = charged(comm, batch=12), np.resize(np.arange(30), 300)
+        Server(comm, staleness).epoch(replica, order, lambda loss, n: None)
+
+    def seconds(staleness):
         world = World(4, "10us,1GB/s", speed={1: 5.0})
-        world.run(batches_of_twelve, kind, staleness)
-        seconds[kind, staleness] = world.seconds
-    alone = seconds[Server, 0]
-    assert seconds[Server, 2] < alone / 2 and seconds[Server, "any"] < alone / 2
-    assert seconds[Equal, 2] > 0.8 * alone
+        world.run(batches_of_twelve, staleness)
+        return world.seconds
+
+    assert seconds(2) < seconds(0) / 2 and seconds("any") < seconds(0) / 2
 
 
-def batches_of_twelve(comm, kind, staleness):
-    of = charged(comm, batch=12)
-    kind(comm, staleness).epoch(of, np.resize(np.arange(30), 300), lambda loss, n: None)
+@pytest.mark.parametrize("servers", [1, 2])
+def test_calls_follow_each_other_and_may_have_fewer_images_than_workers(servers):
+    def program(comm):
+        replica, method = charged(comm, 4), Server(comm, "any", servers=servers)
+        for chosen in (np.arange(5), np.arange(2), np.arange(0), np.arange(7)):
+            method.step(replica, chosen)
+            assert not method.ledger or keeps_promises(method.ledger, "any")
+        return True
+
+    assert all(World(7, speed={3: 9.0}).run(program))
 
 
-@pytest.mark.parametrize(
-    "staleness, compress", [(0, None), (2, None), (0, "one_bit"), (2, "topk:0.1"), (2, "qsgd4")]
-)
-def test_a_resumed_training_is_an_unbroken_one(staleness, compress, tmp_path):
-    def training(epochs, **files):
-        def program(comm):
-            way = Server(comm, staleness, compress)
-            return train(DIGITS, "vector", epochs=epochs, batch=3, method=way, **files).params.flat
-
-        return World(3, speed={1: 1.3}).run(program)[0]
-
-    training(1, save=tmp_path / "one")
-    assert np.array_equal(training(2, resume=tmp_path / "one"), training(2))
-    with pytest.raises(ValueError, match="resume: expected"):
-        World(3).run(
-            lambda comm: train(
-                DIGITS, batch=3, method=Server(comm, 1, "int8"), resume=tmp_path / "one"
-            )
-        )
+def test_a_lost_workers_piece_is_drawn_again():
+    pool = Pool(4, 4, 2, float, True)
+    assert [pool.draw(0), pool.draw(1)] == [(0, 2), (2, 4)] and not pool.left
+    pool.back(0, 2)
+    assert not pool.empty
+    pool.lose(1)
+    assert pool.left and pool.draw(0) == (2, 4)
+    pool.back(0, 2)
+    assert pool.empty and pool.draw(0) == END
 
 
 @pytest.mark.parametrize("staleness", [0, "any"])
 def test_compressed_gradients_are_fewer_bytes_and_learn(staleness):
-    def program(comm, compress):
+    few = load("digits", 240, 20)
+
+    def program(comm):
         how = {"epochs": 4, "batch": 12, "rate": 1.0, "progress": False}
-        return train(few, "vector", method=Server(comm, staleness, compress), **how).history
+        return train(few, method=Server(comm, staleness, "qsgd4"), **how).history
 
-    few, sent, losses = load("digits", 240, 20), {}, {}
-    for compress in (None, "qsgd4"):
-        world = Counting(4)
-        losses[compress] = [row["loss"] for row in world.run(program, compress)[0]]
-        sent[compress] = world.sent[1:, 0].sum()
-    assert sent["qsgd4"] < sent[None] / 3
-    assert losses["qsgd4"][-1] < 0.97 * losses["qsgd4"][0], losses
+    world = Counting(4)
+    losses = [row["loss"] for row in world.run(program)[0]]
+    assert losses[-1] < 0.97 * losses[0]
+    assert world.sent[1:, 0].sum() < world.sent[0, 1:].sum() / 3  # parameters go back whole
 
 
-def test_without_staleness_messages_have_no_fault_that_mpi_would_hide():
-    assert examine(lambda comm: steps(Server(comm), "report"), 3) == []
+def test_the_busiest_server_takes_fewer_bytes_the_more_there_are():
+    def busiest(servers):
+        crossed = sent(8 + servers, "server", "report", 3, servers=servers)
+        return (crossed.sum(0) + crossed.sum(1))[:servers].max()
+
+    one, four = busiest(1), busiest(4)
+    assert one / 4 < four < one / 3.8
 
 
 @pytest.mark.parametrize(
-    "n, staleness, text",
-    [(1, 0, "ranks: expected a server and a worker"), (2, -1, "staleness: expected")],
+    "optimizer, how",
+    [
+        ("adam", {"servers": 2}),
+        ("adam", {"compress": "one_bit"}),
+        ("sgd", {"staleness": 2, "servers": 2}),
+        ("sgd", {"staleness": 2, "compress": "topk:0.1"}),
+    ],
 )
-def test_what_is_impossible_is_refused(n, staleness, text):
-    with pytest.raises(ValueError, match=text):
-        World(n).run(Server, staleness)
+def test_a_resumed_training_is_an_unbroken_one(optimizer, how, tmp_path):
+    plan, file = {"optimizer": optimizer, "batch": 3, "epochs": 2}, tmp_path / "one"
+    n = 2 + how.get("servers", 1)
+    trained(World(n), how, **plan | {"epochs": 1}, save=file)
+    resumed = trained(World(n), how, **plan, resume=file)
+    assert np.array_equal(resumed, trained(World(n), how, **plan))
+    with pytest.raises(ValueError, match="resume: expected"):
+        trained(World(3), {"compress": "int8"}, **plan, resume=file)
 
 
-def test_staleness_wants_an_optimiser_whose_steps_add_up():
-    with pytest.raises(ValueError, match="optimizer: expected sgd, as gradients are stale, got"):
-        World(2).run(lambda c: train(DIGITS, optimizer="momentum", method=Server(c, 1), batch=3))
+@pytest.mark.parametrize("n, servers", [(3, 1), (4, 2)])
+def test_messages_have_no_fault_that_mpi_would_hide(n, servers):
+    assert examine(lambda comm: steps(Server(comm, servers=servers), "report"), n) == []
 
 
-PROGRAM = """
-from cnnlab.distributed.server import Server
-from cnnlab.ranks import job
-from tests.distributed.test_server import on_real_ranks
-from tests.distributed.uncut import check, steps
+@pytest.mark.parametrize(
+    "n, how, text",
+    [
+        (1, {}, "ranks: expected 2 or more, for a worker beside --servers 1, got 1"),
+        (4, {"servers": 5}, "ranks: expected 6 or more, for a worker beside --servers 5"),
+        (2, {"servers": 0}, "servers: expected .* got 0"),
+        (2, {"staleness": -1}, "staleness: expected"),
+        (4, {"servers": 2, "compress": "int8"}, "--servers: expected no --compress with it, got"),
+        (4, {"servers": 2, "lost": "go-on"}, "--servers: expected no --lost go-on with it, got"),
+        (2, {"lost": "never"}, "lost: expected one of end, go-on, got 'never'"),
+        (2, {"lost": "go-on"}, "--lost: expected a staleness of 1 or more, or any, with go-on"),
+        (
+            2,
+            {"staleness": 1},
+            "optimizer: expected sgd, as gradients are stale, got one that keeps",
+        ),
+        (2, {"compress": "streams"}, "compress: expected messages of one length, got streams"),
+    ],
+)
+def test_what_is_impossible_is_refused(n, how, text):
+    with pytest.raises(ValueError, match=f"^{text}"):
+        trained(World(n), how, batch=3, optimizer="momentum")
 
+
+REAL = """
+from cnnlab.ranks import guard, job
+from tests.distributed import test_server
+
+{before}
 with job.together() as comm:
-    check([steps(Server(comm), "lenet5")], "lenet5")
-    on_real_ranks(comm)
-    comm.Barrier()
-    print("good")
+    test_server.{program}(comm)
 """
 
 
 def on_real_ranks(comm):
-    """Bounds and counts hold, all end with the same parameters, and 19 runs of 20 have learned."""
+    """Promises are kept, all end with the same parameters, and 19 runs of 20 have learned."""
+    check([steps(Server(comm, servers=servers), "lenet5") for servers in (1, 2)], "lenet5")
     learned = []
     for staleness, seed in itertools.product((1, "any"), range(10)):
-        images, labels = DIGITS.train_images, DIGITS.train_labels
-        of = Replica(KERNELS["vector"], Network().parameters(seed), images, labels, 3, Sgd(0.5))
-        method = Server(comm, staleness)
-        losses = [method.epoch(of, np.arange(30), lambda loss, n: None) for _ in range(40)]
-        method.gather(of)
-        assert all(
-            np.array_equal(of.params.flat, other) for other in comm.allgather(of.params.flat)
-        )
+        replica, method = replica_of(3, 0.5, seed), Server(comm, staleness, servers=1 + seed % 2)
+        losses = [method.epoch(replica, np.arange(30), lambda loss, n: None) for _ in range(40)]
+        method.gather(replica)
+        assert len({params.tobytes() for params in comm.allgather(replica.params.flat)}) == 1
         learned.append(losses[-1] < losses[0] / 2)
-        if comm.rank == 0:
-            assert method.ledger.faults(method.staleness) == []
+        assert not method.ledger or keeps_promises(method.ledger, staleness)
     assert sum(learned) >= 19, learned
+    print("good")
 
 
 @pytest.mark.mpi
 def test_on_real_ranks_too():
-    assert run(4, "-c", PROGRAM)[0].endswith("good\n")
+    assert run(4, "-c", REAL.format(before="", program="on_real_ranks"))[0].endswith("good\n")
+
+
+# By rank, in epoch 1, 2 and 3: before a gradient is sent, between it and the reply, at the end.
+MOMENTS = {1: "gradients", 2: "Recv", 3: "allreduce"}
+
+
+def go_on(comm):
+    """On a rank: epochs, in which ranks 1, 2 and 3 are killed, each at another call."""
+    replica, method, losses = replica_of(4, 0.3), Server(comm, "any", lost="go-on"), []
+    for epoch in range(12):
+        if at := MOMENTS.get(comm.rank) if epoch == comm.rank else None:
+            dying = replica if at == "gradients" else method.comm
+            setattr(dying, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        losses.append(method.epoch(replica, np.arange(30), lambda loss, n: None) / 30)
+        method.gather(replica)
+        assert not method.ledger or keeps_promises(method.ledger, "any")
+    ends = {params.tobytes() for params in method.comm.allgather(replica.params.flat)}
+    if comm.rank == 0:
+        print(json.dumps([losses, sorted(method.comm.lost), len(ends)]))
+    method.leave(0)
+
+
+@pytest.mark.mpi
+def test_workers_may_be_killed_at_any_moment(no_memory_left):
+    out, err = run(5, "-c", REAL.format(before="guard.begin()", program="go_on"))
+    losses, lost, ends = json.loads(out)
+    left = re.findall(r"cnnlab: rank (\d) was lost: going on with (\d) worker", err)
+    assert left == [("1", "3"), ("2", "2"), ("3", "1")] and lost == [1, 2, 3] and ends == 1
+    assert max(losses[1:]) < losses[0] and losses[-1] > 1  # of all images, and of each once
+
+
+@pytest.mark.mpi
+def test_a_training_whose_worker_is_killed_comes_to_its_end(no_memory_left, tmp_path):
+    options = "--data", "digits", "--images", "330", "--epochs", "60", "--save", tmp_path / "it.npz"
+    way = "--ranks", "server", "--staleness", "2", "--lost", "go-on", "--json"
+    process = start(3, "-m", "cnnlab", "train", *map(str, options), *way)
+    try:
+        assert process.stdout.readline().startswith("epoch 1:")
+        ranks = ranks_of(process)
+        ranks["2"].kill()
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and err == "cnnlab: rank 2 was lost: going on with 1 worker\n"
+    summary = json.loads(out.splitlines()[-1])
+    assert len(summary["history"]) == len(checkpoint.load(tmp_path / "it.npz").history) == 60
+    assert summary["lost"] == "go-on" and not psutil.wait_procs(list(ranks.values()), timeout=10)[1]
+
+
+def ranks_of(process):
+    """The ranks of a job, which their guards have started, by their number."""
+    started = psutil.Process(process.pid).children(recursive=True)
+    started = [one for one in started if "cnnlab" in one.cmdline()]
+    guards = {one.pid for one in started}
+    return {one.environ()["PMI_RANK"]: one for one in started if one.ppid() in guards}

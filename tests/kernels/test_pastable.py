@@ -79,7 +79,6 @@ def calls():
     found = {
         "max_pool_forward": (random(2, 1, 7, 11), random(2, 1, 2, 3), 0 * places, 3),
         "max_pool_backward": (random(2, 1, 2, 3), places, random(2, 1, 7, 11), 3),
-        "hogwild": (places[0, 0], random(2, 3), random(2), random(9), np.zeros(9), 0.1, 1),
         "fold": (random(3, 3, 3, 2, 3, 4), random(2, 3, 5, 6)),
     }
 

@@ -14,7 +14,7 @@ UNFOLLOWED = {"bias_atomic", "bias_private", "cross_entropy"}  # only runs could
 RACES = {"bias_race"}  # lesson 11 shows it
 # No operation of the contract, so it has no cases of its own.
 OTHERS = {
-    "count_apart", "hogwild", "on_all_threads", "sum_not_recognised", "sum_recognised",
+    "count_apart", "on_all_threads", "sum_not_recognised", "sum_recognised",
     "triangle_blocks", "triangle_cyclic",
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from cnnlab.ranks import job
-from tests.distributed.test_enduring import ranks_of
+from tests.distributed.test_server import ranks_of
 from tests.ranks.programs import PATIENCE, start
 
 TRAIN = "-m", "cnnlab", "train", "--data", "digits", "--images", "330", "--epochs", "100000"

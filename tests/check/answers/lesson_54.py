@@ -1,71 +1,118 @@
 """Right and wrong answers to the exercises of lesson 54."""
 
-from cnnlab.lessons.lesson_54 import aware, may_go_on, through_a_server
+from cnnlab.lessons.lesson_54 import aware, challenge_backup, replies
+
+served, backed = replies.model(), challenge_backup.model()
 
 
-def aware_of_one_more(params, gradient, rate, missed):
-    params -= rate / (1 + missed) * gradient
+def with_list(comm, params, n_rounds, n_backup, step):
+    """Right, with one gradient under way to each late worker, kept in a dictionary."""
+    versions, workers = {}, range(1, comm.size)
+    for number in range(n_rounds):
+        for worker in [w for w in workers if w not in versions]:
+            comm.send(params, dest=worker)
+            versions[worker] = number
+        total, due = 0, comm.size - 1 - n_backup
+        while due:
+            worker, gradient = comm.recv()
+            if versions.pop(worker) == number:
+                total, due = total + gradient, due - 1
+        step(params, total, 0)
+    for worker in workers:
+        if worker in versions:
+            comm.recv(source=worker)
+        comm.send(None, dest=worker)
 
 
-def never_aware(params, gradient, rate, missed):
+def of_any_age(comm, params, n_rounds, n_backup, step):
+    waiting = set(range(1, comm.size))
+    for _ in range(n_rounds):
+        for worker in sorted(waiting):
+            comm.send(params, dest=worker)
+        waiting, gradients = set(), []
+        while len(gradients) < comm.size - 1 - n_backup:
+            worker, gradient = comm.recv()
+            waiting.add(worker)
+            gradients.append(gradient)
+        step(params, sum(gradients), 0)
+    for worker in range(1, comm.size):
+        if worker not in waiting:
+            comm.recv(source=worker)
+        comm.send(None, dest=worker)
+
+
+def waits_for_all(comm, params, n_rounds, n_backup, step):
+    for _ in range(n_rounds):
+        for worker in range(1, comm.size):
+            comm.send(params, dest=worker)
+        gradients = [comm.recv()[1] for _ in range(1, comm.size)]
+        step(params, sum(gradients[:-n_backup]), 0)
+    for worker in range(1, comm.size):
+        comm.send(None, dest=worker)
+
+
+def without_an_end(comm, params, n_rounds, n_backup, step):
+    backed(comm, params, n_rounds - 1, n_backup, step)
+
+
+def replies_before(comm, params, n_updates, staleness, step):
+    due = []
+
+    def late(params, gradient, missed):
+        if due:
+            step(params, *due.pop())
+        due.append((gradient, missed))
+
+    missed = served(comm, params, n_updates, staleness, late)
+    step(params, *due.pop())
+    return missed
+
+
+def waits_less(comm, params, n_updates, staleness, step):
+    return served(comm, params, n_updates, staleness + 1, step)
+
+
+def forgets(comm, params, n_updates, staleness, step):
+    def once(params, gradient, missed):
+        if missed < 2:
+            step(params, gradient, missed)
+
+    return served(comm, params, n_updates, staleness, once)
+
+
+def never_aware(params, gradient, missed, rate):
     params -= rate * gradient
 
 
-def divided_by_nothing(params, gradient, rate, missed):
+def aware_of_one_more(params, gradient, missed, rate):
+    params -= rate / (1 + missed) * gradient
+
+
+def divided_by_nothing(params, gradient, missed, rate):
     params -= rate / missed * gradient
 
 
-def dropped(params, gradient, rate, missed):
-    if missed < 5:
-        params -= rate / max(1, missed) * gradient
-
-
-def grown(params, gradient, rate, missed):
+def grown(params, gradient, missed, rate):
     gradient /= max(1, missed)
     params -= rate * gradient
 
 
-def not_in_place(params, gradient, rate, missed):
-    params = params - rate / max(1, missed) * gradient
-
-
-def caps_the_age(worker, clocks, missed, staleness):
-    return missed <= staleness * (len(clocks) - 1)
-
-
-def caps_the_age_of_the_oldest(worker, clocks, missed, staleness):
-    return missed <= staleness
-
-
 RIGHT = [
-    (through_a_server, lambda n_workers, n_parameters, n_servers:
-        8 * n_workers * (n_parameters / n_servers)),
-    (aware, lambda params, gradient, rate, missed:
+    (replies, lambda *arguments: served(*arguments)),
+    (aware, lambda params, gradient, missed, rate:
         params.__isub__(rate * gradient if missed == 0 else rate * gradient / missed)),
-    (may_go_on, lambda worker, clocks, missed, staleness:
-        all(clocks[worker] <= clock + staleness for clock in clocks)),
+    (challenge_backup, with_list),
 ]  # fmt: skip
 WRONG = [
-    (through_a_server, lambda n_workers, n_parameters, n_servers:
-        4 * n_workers * n_parameters / n_servers, "through a server("),
-    (through_a_server, lambda n_workers, n_parameters, n_servers:
-        8 * n_workers * n_parameters, "through a server("),
-    (aware, never_aware, "missed = 2: the step is 1 of the full one, not 0.5"),
-    (aware, aware_of_one_more, "missed = 1: the step is 0.5 of the full one, not 1"),
+    (replies, replies_before, "staleness 0, 30 gradients of a parabola: x is"),
+    (replies, waits_less, "staleness 0, 30 gradients of a parabola: x is"),
+    (replies, forgets, "of a parabola: x is"),
+    (aware, never_aware, "missed = 2: a step of 1, not 0.5"),
+    (aware, aware_of_one_more, "missed = 1: a step of 0.5, not 1"),
     (aware, divided_by_nothing, "raised ZeroDivisionError"),
-    (aware, dropped, "missed = 9: the parameters have not moved"),
-    (aware, grown, "the gradient has changed"),
-    (aware, not_in_place, "have not moved"),
-    (may_go_on, caps_the_age, "goes on with a lead of"),
-    (may_go_on, caps_the_age_of_the_oldest, "goes on with a lead of"),
-    (may_go_on, lambda *_: True, "goes on with a lead of 1 steps"),
-    (may_go_on, lambda *_: False, "all wait for ever"),
-    (may_go_on, lambda worker, clocks, missed, staleness:
-        clocks[worker] - clocks.min() < staleness, "all wait for ever"),
-    (may_go_on, lambda worker, clocks, missed, staleness:
-        clocks[worker] - clocks.min() <= staleness + 1, "goes on with a lead of"),
-    (may_go_on, lambda worker, clocks, missed, staleness:
-        clocks[worker] == clocks.min(), "and need not"),
-    (may_go_on, lambda worker, clocks, missed, staleness:
-        clocks[worker] - clocks.mean() <= staleness, "goes on with a lead of"),
+    (aware, grown, "missed = 2"),
+    (aware, lambda params, gradient, missed, rate: params - rate * gradient, "a step of 0, not 1"),
+    (challenge_backup, of_any_age, "along 4 gradients of the present parameters: got"),
+    (challenge_backup, waits_for_all, "slow workers hold it up, for"),
+    (challenge_backup, without_an_end, "20 steps"),
 ]  # fmt: skip

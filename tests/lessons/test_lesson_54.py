@@ -1,0 +1,107 @@
+"""Lesson 54: the server in its cells is the package's, and what breaks it fails a proof below."""
+
+import math
+from functools import partial
+from pathlib import Path
+
+import nbformat
+import numba
+import numpy as np
+import pytest
+
+from cnnlab.data import load
+from cnnlab.distributed.server import Server
+from cnnlab.kernels import KERNELS
+from cnnlab.lessons import lesson_54 as lesson
+from cnnlab.measure import timing
+from cnnlab.network import Network
+from cnnlab.ranks.virtual import Deadlock, Faulty, World
+from cnnlab.training import Replica, Sgd
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "54_server.ipynb"
+CELLS = nbformat.read(NOTEBOOK, as_version=4).cells
+MATTER = [c.source for c in CELLS if "matter" in c.metadata.get("tags", [])]
+PROOFS = "def data_parallel", "clocks = np.cumsum", "def train_sharded", "def samples"
+DIGITS = load("digits", 400, 50)
+
+
+def names(mutant=("", "")):
+    """What the lesson's cells of matter define; one text in them is replaced by another."""
+    defined = {"np": np, "numba": numba, "math": math, "partial": partial, "lesson": lesson}
+    defined |= {"measure": timing, "tasks": [lesson.Task(DIGITS)]}
+    source = "\n\n".join(MATTER)
+    assert not mutant[0] or source.count(mutant[0]) == 1
+    exec(source.replace(*mutant).replace("parallel=True", "parallel=False"), defined)
+    return defined
+
+
+def prove(defined):
+    """Run the cells from the matter to its proofs."""
+    for text in PROOFS:
+        (cell,) = (c.source for c in CELLS if c.cell_type == "code" and text in c.source)
+        exec(cell, defined)
+
+
+def test_the_proofs_hold():
+    prove(names())
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        ("+ staleness:", "+ staleness + 1:"),
+        ("+ staleness:", "+ staleness - 1:"),
+        ("    params -= rate * gradient", "    params += rate * gradient"),
+        ("        step(params, gradient, missed[-1])\n", ""),
+        ("        clock[worker] += 1\n", ""),
+        ("min(clock.values())", "max(clock.values())"),
+        ("                waiting.remove(worker)\n", ""),
+        ("        comm.send(None, dest=worker)\n", ""),
+        ("zip(servers, np.array_split", "zip(servers[::-1], np.array_split"),
+        ("            comm.send((comm.rank, part), dest=server)", "            pass"),
+        ("error = -y[m]", "error = y[m]"),
+        ("w[row, places[m, k]] -= rate", "w[row, places[m, k]] += rate"),
+        ("                error += w[row", "                error = w[row"),
+        ("steps[row, places[m, k]] += 1", "steps[row, places[m, k]] = 1"),
+    ],
+    ids=lambda mutant: mutant[0].strip(),
+)
+def test_a_broken_cell_fails_a_proof(mutant):
+    defined = names(mutant)
+    with pytest.raises((AssertionError, Faulty, Deadlock, ValueError)):
+        prove(defined)
+
+
+def packaged(staleness, n_workers, n_updates, **pace):
+    """The same training by the package's server: parameters, and counts of updates missed."""
+    task, size = lesson.Task(DIGITS), lesson.SIZE
+    order = np.take(task.order, np.arange(size * n_updates), mode="wrap")
+
+    def program(comm):
+        replica = Replica(
+            KERNELS["vector"], Network().parameters(0), DIGITS.train_images, DIGITS.train_labels,
+            size * n_workers, Sgd(0.1 * n_workers),
+        )  # fmt: skip
+        gradients = replica.gradients
+        replica.gradients = lambda some: comm.compute(lesson.SECONDS) or gradients(some)
+        method = Server(comm, "any" if staleness == math.inf else staleness)
+        method.steps(replica, order)
+        return replica.params.flat, method.ledger
+
+    params, ledger = World(1 + n_workers, lesson.NETWORK, **pace).run(program)[0]
+    assert (ledger.times == 1).all()
+    return params, ledger.missed
+
+
+@pytest.mark.parametrize(
+    "staleness, pace", [(0, {}), (0, {"speed": {1: 5.0}, "jitter": 0.5}), (1, {}), (math.inf, {})]
+)
+def test_the_lessons_server_finds_what_the_packages_finds(staleness, pace):
+    cells = names()
+    how = lesson.Task(DIGITS), 4, staleness, 80, cells["descend"]
+    run = lesson.run(cells["work"], cells["serve"], *how, **pace)
+    params, missed = packaged(staleness, 4, 80, **pace)
+    np.testing.assert_allclose(run.params, params, atol=1e-5)
+    assert abs(run.params - how[0].start).max() > 0.1
+    if staleness:
+        assert dict(zip(*np.unique(run.missed, return_counts=True), strict=True)) == missed
