@@ -7,8 +7,9 @@ settings.load_profile("untimed")
 
 @pytest.fixture(autouse=True)
 def lenient(monkeypatch):
-    """Checks return False, whatever is set where the tests run."""
+    """Checks return False, and measure as asked, whatever is set where the tests run."""
     monkeypatch.delenv("CNNLAB_STRICT", raising=False)
+    monkeypatch.delenv("CNNLAB_REPEATS", raising=False)
 
 
 @pytest.fixture(scope="session")

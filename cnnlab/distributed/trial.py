@@ -12,6 +12,7 @@ from cnnlab.kernels.contract import CONTRACT, Strategy
 from cnnlab.network import NETWORKS
 from cnnlab.ranks import world
 from cnnlab.ranks.virtual import World
+from cnnlab.runtime.failures import few
 from cnnlab.training import OPTIMIZERS, Method, Replica
 
 RATE, CALL = 2e9, 2e-6  # operations a second, and seconds a call: about one core's
@@ -99,7 +100,7 @@ class Trial:
         """
         self.step()
         samples = []
-        for _ in range(repeats):
+        for _ in range(few(repeats)):
             self.method.barrier()
             start = self.method.clock()
             self.steps(in_a_row)

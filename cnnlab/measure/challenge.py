@@ -16,6 +16,7 @@ from cnnlab.network import Network
 from cnnlab.ranks import measure
 from cnnlab.ranks.cluster import cluster
 from cnnlab.runtime import thread_pool
+from cnnlab.runtime.failures import few
 
 MINE, GOAL = "mine", "vector"
 
@@ -202,7 +203,7 @@ def event_times(
             arrays[-1][...] = there[-1].get()
 
         checked(operation, name, fetched, arrays, options)
-    for _ in range(repeats):
+    for _ in range(few(repeats)):
         for name, call in calls.items():
             samples[name].append(cuda.seconds(call))
     return {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}

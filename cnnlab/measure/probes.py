@@ -11,6 +11,7 @@ from cnnlab.kernels.variants import probes
 from cnnlab.kernels.vector import lanes
 from cnnlab.measure import machine
 from cnnlab.measure.timing import Timing, compare, measure
+from cnnlab.runtime.failures import few
 
 LINE = 64  # bytes of a cache line on most processors
 LARGEST = 32 << 20  # bytes: an array of this size lies in memory, or in a cache of many cores
@@ -90,7 +91,7 @@ def striding(strides: Sequence[int], repeats: int = 9) -> list[Timing]:
 def page_times(n_pages: int = 4096, repeats: int = 9) -> dict[str, Timing]:
     """The time of a write to a page of 4 KiB: the first that it ever sees, and a later one."""
     samples = {"first write": [], "later write": []}
-    for _ in range(repeats):
+    for _ in range(few(repeats)):
         pages = np.frombuffer(mmap.mmap(-1, n_pages * 4096), np.uint8)  # fresh from the system
         call = functools.partial(probes.write_pages, pages)
         for times in samples.values():

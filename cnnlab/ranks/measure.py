@@ -10,6 +10,7 @@ import numpy as np
 
 from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import at_least
+from cnnlab.runtime.failures import few
 
 SHORTEST_SAMPLE = 2e-3  # seconds: many times the length of a barrier
 
@@ -27,7 +28,7 @@ def alternately(comm, calls: dict[str, Callable], repeats: int = 11) -> dict[str
         seconds = sample(comm, call, 1)
         batches[name] = max(1, int(SHORTEST_SAMPLE / max(seconds, 1e-7)))
     samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
+    for _ in range(few(repeats)):
         for name, call in calls.items():
             samples[name].append(sample(comm, call, batches[name]))
     return samples

@@ -53,7 +53,21 @@ def _stop(*_) -> None:
     os._exit(130)
 
 
-# --- environment variables for a while ------------------------------------------------------------
+# --- environment variables: for a while, and one that makes measurements short --------------------
+
+REPEATS = "CNNLAB_REPEATS"
+
+
+def few(repeats: int) -> int:
+    """How often to measure where `repeats` is asked: at most as the variable CNNLAB_REPEATS says.
+
+    Lessons under test set it: their results do not depend on how often something is timed, only how
+    sure the times are. Raises ValueError where it is no whole number of at least 1.
+    """
+    most = os.environ.get(REPEATS, str(repeats))
+    if not most.isdecimal() or int(most) < 1:
+        raise ValueError(f"{REPEATS}: expected a whole number of at least 1, got {most!r}")
+    return min(repeats, int(most))
 
 
 @contextlib.contextmanager

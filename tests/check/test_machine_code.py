@@ -33,6 +33,11 @@ def test_vector_instructions_are_wanted_of_a_right_numba_kernel_only(capsys):
         assert word in said and ("✗" in said) is (answer is not fast)
 
 
+def test_a_kernel_that_is_not_compiled_has_no_machine_code():
+    with pytest.raises(ValueError, match="is not compiled yet"):
+        machine_code.vector_instructions(numba.njit(lambda x: x))
+
+
 LOOPS = {
     "x86": """
 .LBB0_1:

@@ -25,10 +25,10 @@ from tests.source import NOTEBOOKS
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
 # Not for pasting: steps made of other kernels, what compiled kernels call, probes, which are of no
-# operation, and rungs, see variants/test_one_core.
+# operation.
 NOT_ALONE = (
     r"registers|allreduce|workers|vector\.(steps|side_by_side)|threads\.steps"
-    r"|variants\.(one_core|pieces|probes)"
+    r"|variants\.(pieces|probes)"
 )
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 

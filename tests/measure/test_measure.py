@@ -73,6 +73,13 @@ def test_min_time_is_kept(clock):
     assert len(log) == (1 + 2 + 4) + 4
 
 
+def test_few_repeats_are_also_short(clock, monkeypatch):
+    monkeypatch.setenv("CNNLAB_REPEATS", "2")
+    log = []
+    timings = compare({"a": clock.works(1e-3, log=log)}, warmup=1, repeats=15, min_time=1.0)
+    assert timings["a"].n == 2 and len(log) == 1 + 1 + 2  # a warm-up, one that sizes the batch
+
+
 def test_compare_alternates(clock):
     log = []
     contestants = {name: clock.works(1.0, log=log, name=name) for name in "abc"}

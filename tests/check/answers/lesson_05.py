@@ -3,104 +3,134 @@
 import numba
 import numpy as np
 
-from cnnlab.lessons.lesson_05 import bias_in_vectors, sigmoid_gradient, trips
-from cnnlab.network import Network
+from cnnlab.kernels import KERNELS
+from cnnlab.lessons.lesson_05 import (
+    bias_in_vectors,
+    fast_convolution,
+    sigmoid_to_a_thousandth,
+    which_loop,
+)
 
-TAPS = Network()["conv"].layer.kernel ** 2
+
+@numba.njit
+def rows_first(dz, db):
+    totals = np.zeros(dz.shape[1:], np.float32)
+    for p in range(dz.shape[0]):
+        for f in range(dz.shape[1]):
+            row = totals[f]
+            for m in range(row.size):
+                row[m] += dz[p, f, m]
+    for f in range(dz.shape[1]):
+        db[f] = totals[f].sum()
 
 
-@numba.njit(fastmath=True)
-def bias_rows(dz, db):
+@numba.njit
+def one_chain(dz, db):
     for f in range(dz.shape[1]):
         total = np.float32(0)
-        for n in range(dz.shape[0]):
-            flat = dz[n, f].reshape(-1)
-            for m in range(flat.size):
-                total += flat[m]
+        for p in range(dz.shape[0]):
+            for m in range(dz.shape[2]):
+                total += dz[p, f, m]
         db[f] = total
 
 
 @numba.njit(fastmath=True)
-def bias_partial_sums(dz, db):
-    flat = dz.reshape(dz.shape[0], dz.shape[1], -1)
-    db[:] = np.float32(0)
-    for n in range(flat.shape[0]):
-        for f in range(flat.shape[1]):
-            part = np.float32(0)
-            for m in range(flat.shape[2]):
-                part += flat[n, f, m]
-            db[f] += part
-
-
-@numba.njit
-def bias_in_strict_order(dz, db):
+def reordered(dz, db):
     for f in range(dz.shape[1]):
         total = np.float32(0)
-        for n in range(dz.shape[0]):
-            flat = dz[n, f].reshape(-1)
-            for m in range(flat.size):
-                total += flat[m]
+        for p in range(dz.shape[0]):
+            for m in range(dz.shape[2]):
+                total += dz[p, f, m]
         db[f] = total
 
 
-def bias_plain_python(dz, db):
-    db[:] = dz.sum(axis=(0, 2, 3))
-
-
-@numba.njit(fastmath=True)
-def bias_of_one_image(dz, db):
+@numba.njit
+def first_rows_only(dz, db):
     for f in range(dz.shape[1]):
-        flat, total = dz[0, f].reshape(-1), np.float32(0)
-        for m in range(flat.size):
-            total += flat[m]
-        db[f] = total
+        db[f] = dz[0, f].sum()
 
 
-@numba.njit(fastmath=True)
-def sigmoid_flat(y, dy, dz):
-    a, b, c = y.reshape(-1), dy.reshape(-1), dz.reshape(-1)
-    for m in range(a.size):
-        c[m] = b[m] * a[m] * (np.float32(1) - a[m])
+def bias_in_numpy(dz, db):
+    db[:] = dz.sum(axis=(0, 2))
+
+
+def of_degree(degree):
+    """A sigmoid whose exponential is the Taylor polynomial of that degree, compiled."""
+
+    @numba.njit(error_model="numpy")
+    def sigmoid(z, y):
+        one, ln2, shift = np.float32(1), np.float32(0.69314718), np.float32(12583039)
+        for m in range(z.size):
+            t = min(max(-z[m], np.float32(-87)), np.float32(88))
+            rounded = np.float32(t * (one / ln2) + shift)
+            power = np.int32(rounded.view(np.int32) << np.int32(23)).view(np.float32)
+            r = t - (rounded - shift) * ln2
+            e = one
+            for k in range(degree, 0, -1):
+                e = one + e * r * (one / np.float32(k))
+            y[m] = one / (one + e * power)
+
+    return sigmoid
+
+
+@numba.njit(error_model="numpy")
+def by_a_call(z, y):
+    for m in range(z.size):
+        y[m] = np.float32(1) / (np.float32(1) + np.exp(-z[m]))
+
+
+def sigmoid_in_numpy(z, y):
+    y[:] = 1 / (1 + np.exp(-z))
 
 
 @numba.njit
-def sigmoid_expanded(y, dy, dz):
-    a, b, c = y.reshape(-1), dy.reshape(-1), dz.reshape(-1)
-    for m in range(a.size):
-        c[m] = b[m] * (a[m] - a[m] * a[m])
+def rows_with_a_stride(x, w, b, z, stride=1):
+    for n in range(z.shape[0]):
+        for f in range(z.shape[1]):
+            for p in range(z.shape[2]):
+                row = z[n, f, p]
+                row[:] = b[f]
+                for c in range(w.shape[1]):
+                    for k in range(w.shape[2]):
+                        for l in range(w.shape[3]):
+                            tap = x[n, c, p * stride + k, l:]
+                            for q in range(row.size):
+                                row[q] += w[f, c, k, l] * tap[stride * q]
 
 
 @numba.njit
-def sigmoid_forgets_dy(y, dy, dz):
-    a, c = y.reshape(-1), dz.reshape(-1)
-    for m in range(a.size):
-        c[m] = a[m] * (np.float32(1) - a[m])
-
-
-@numba.njit
-def sigmoid_zero(y, dy, dz):
-    dz[:] = 0
-
-
-def sigmoid_plain_python(y, dy, dz):
-    dz[:] = dy * y * (1 - y)
+def rows_without_a_stride(x, w, b, z, stride=1):
+    for n in range(z.shape[0]):
+        for f in range(z.shape[1]):
+            for p in range(z.shape[2]):
+                row = z[n, f, p]
+                row[:] = b[f]
+                for c in range(w.shape[1]):
+                    for k in range(w.shape[2]):
+                        for l in range(w.shape[3]):
+                            tap = x[n, c, p + k, l:]
+                            for q in range(row.size):
+                                row[q] += w[f, c, k, l] * tap[q]
 
 
 RIGHT = [
-    (bias_in_vectors, bias_rows),
-    (bias_in_vectors, bias_partial_sums),
-    (trips, TAPS * 3 / (TAPS + 2 * TAPS / 5)),
-    (sigmoid_gradient, sigmoid_flat),
-    (sigmoid_gradient, sigmoid_expanded),
+    (which_loop, ["B", "C"]),
+    (sigmoid_to_a_thousandth, of_degree(3)),
+    (sigmoid_to_a_thousandth, KERNELS["vector"].kernel("sigmoid")),
+    (bias_in_vectors, rows_first),
+    (fast_convolution, rows_with_a_stride),
 ]
 WRONG = [
-    (bias_in_vectors, bias_in_strict_order, "no vector instructions"),
-    (bias_in_vectors, bias_plain_python, "plain Python"),
-    (bias_in_vectors, bias_of_one_image, "several images"),
-    (trips, 5, "too large"),
-    (trips, 1, "too small"),
-    (trips, ..., "not yet answered"),
-    (sigmoid_gradient, sigmoid_forgets_dy, "dz["),
-    (sigmoid_gradient, sigmoid_zero, "got 0;"),
-    (sigmoid_gradient, sigmoid_plain_python, "plain Python"),
+    (which_loop, ["A", "C"], "A, C"),
+    (which_loop, ["B"], "expected 2 of A, B, C"),
+    (which_loop, [..., ...], "not yet answered"),
+    (sigmoid_to_a_thousandth, of_degree(2), "to a thousandth"),
+    (sigmoid_to_a_thousandth, by_a_call, "calls exp"),
+    (sigmoid_to_a_thousandth, sigmoid_in_numpy, "plain Python"),
+    (sigmoid_to_a_thousandth, lambda z, y: None, "not yet answered"),
+    (bias_in_vectors, one_chain, "no vector instructions"),
+    (bias_in_vectors, reordered, "expected no fastmath"),
+    (bias_in_vectors, first_rows_only, "for dz of 7 rows"),
+    (bias_in_vectors, bias_in_numpy, "plain Python"),
+    (fast_convolution, rows_without_a_stride, "windows two apart"),
 ]

@@ -1,0 +1,180 @@
+"""What a lesson's cells define is what it proves: a broken kernel makes a later cell fail."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from tests.lessons import breaking
+from tests.lessons.equivalent import EQUIVALENT
+from tests.lessons.mutants import mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSONS = sorted(breaking.NOTEBOOKS.glob("*.ipynb"))
+# Lessons whose cells with matter carry no tag yet. This list may only shrink.
+NOT_YET = {
+    "00", "00b", "01", "02", "03", "04", "06", "10", "11", "12", "20", "21", "22", "23", "30", "31",
+    "32", "33", "40", "50", "51", "52", "53", "54", "55", "56", "57", "58", "59",
+}  # fmt: skip
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    """Break lessons in a process of their own."""
+    command = [sys.executable, "-m", "tests.lessons.breaking", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+
+
+def number(path: Path) -> str:
+    """The number of a lesson, such as "00b"."""
+    return path.stem.partition("_")[0]
+
+
+def test_each_lesson_has_cells_with_matter_or_is_listed():
+    tagged = {number(path) for path in LESSONS if breaking.matter(breaking.read(path))}
+    assert not tagged & NOT_YET, "take these off the list NOT_YET"
+    assert tagged | NOT_YET == set(map(number, LESSONS)), "tag the cells that hold matter: `matter`"
+
+
+def test_one_mutant_of_each_lesson_is_noticed():
+    done = run("--one", "--jobs", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" 1 mutants, 0 gaps") == len(LESSONS) - len(NOT_YET)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=number)
+def test_whatever_a_cell_with_matter_defines_is_used_below(path):
+    assert not breaking.unused(breaking.read(path))
+
+
+def test_listed_mutants_are_there_and_have_a_reason():
+    there = {
+        (path.stem, *mutant.key)
+        for path in LESSONS
+        for cell in breaking.read(path)
+        if "matter" in cell.tags
+        for mutant in mutants(cell.source)
+    }
+    assert EQUIVALENT.keys() <= there, "these mutants are gone"
+    assert all(len(reason) > 20 for reason in EQUIVALENT.values())
+
+
+# --- toys ---------------------------------------------------------------------------------------
+
+DEFINE = """
+def total(values):
+    found = 0
+    for value in values:
+        found += value
+    return found
+"""
+
+
+def lesson(folder: Path, *cells: str | tuple[str, str], name: str = "toy") -> str:
+    """A notebook of code cells, each a source or a source and its tag, as a file."""
+    made = []
+    for each in cells:
+        source, *tags = (each,) if isinstance(each, str) else each
+        made.append(v4.new_code_cell(source.strip("\n"), metadata={"tags": tags}))
+    path = folder / f"{name}.ipynb"
+    nbformat.write(v4.new_notebook(cells=made), path)
+    return str(path)
+
+
+def test_a_proof_that_proves_notices_every_mutant(tmp_path):
+    done = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([1, 2, 4]) == 7"))
+    assert (done.returncode, done.stdout) == (0, "toy: 2 mutants, 0 gaps\n"), done.stderr
+
+
+def test_a_proof_that_proves_too_little_is_reported(tmp_path):
+    done = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([0, 0, 1]) == 1"))
+    assert done.returncode == 1
+    gap = "toy: nobody notices: total: `found += value` → `found = value`"
+    assert done.stdout.splitlines() == [gap, "toy: 2 mutants, 1 gaps"]
+
+
+def test_what_only_a_copy_proves_is_reported(tmp_path):
+    cells = ["import math", (DEFINE, "matter"), "assert math.fsum([1, 2]) == 3", "print(total)"]
+    done = run(lesson(tmp_path, *cells))
+    assert done.returncode == 1 and done.stdout.count("nobody notices") == 2
+    done = run(lesson(tmp_path, *cells[:3]))
+    assert "no later cell uses total" in done.stdout and done.returncode == 1
+
+
+def test_only_the_cells_that_are_needed_run(tmp_path):
+    cells = [
+        "numbers = [1]\nother = 3",
+        "raise RuntimeError('needed by nobody')",
+        "numbers.append(2)",
+        (DEFINE, "matter"),
+        "expected = sum(numbers)",
+        "total([])\nother = 1 / 0 if other == 4 else 3",
+        "assert total(numbers) == expected",
+    ]
+    done = run(lesson(tmp_path, *cells))
+    assert (done.returncode, done.stdout) == (0, "toy: 2 mutants, 0 gaps\n")
+
+
+def test_a_lesson_that_fails_as_it_is_proves_nothing(tmp_path):
+    done = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([1]) == 2"))
+    assert done.returncode == 1 and "toy, as it is: AssertionError" in done.stdout
+
+
+def test_a_fourth_cell_that_uses_it_comes_too_late(tmp_path):
+    late = ["total([1])"] * 3 + ["assert total([1, 2]) == 3"]
+    assert run(lesson(tmp_path, (DEFINE, "matter"), *late)).returncode == 1
+
+
+def test_a_crash_and_an_end_that_never_comes_are_noticed(tmp_path):
+    crash = "def check(n):\n    if n != 2:\n        import ctypes; ctypes.string_at(0)"
+    cells = ("def two(a):\n    return a + 1", "matter"), crash, "check(two(1))"
+    done = run(lesson(tmp_path, *cells), "--verbose")
+    assert "crashes with signal 11" in done.stdout and done.returncode == 0
+    endless = "def down(n):\n    while n > 0:\n        n -= 1\n    return n", "matter"
+    done = run(lesson(tmp_path, endless, "assert down(5) == 0"), "--verbose", "--patience", "10")
+    assert "`n -= 1` → `n += 1`: never ends" in done.stdout
+    assert "`while n > 0:` → `while n >= 0:`: AssertionError" in done.stdout
+
+
+def test_a_mutant_that_changes_nothing_is_listed_and_must_not(tmp_path, monkeypatch):
+    source = "def last(a):\n    found = 0\n    for i in a:\n        found = i + 0\n    return found"
+    path = lesson(tmp_path, (source, "matter"), "assert last([3]) == 3")
+    change = ("last", "found = i + 0", "found = i - 0", 0)
+    assert "nobody notices: last: `found = i + 0` → `found = i - 0`" in run(path).stdout
+    program = (
+        "from tests.lessons import breaking as b; b.EQUIVALENT[{!r}] = 'x'; exit(b.main([{!r}]))"
+    )
+    for key, code, said in (
+        (("toy", *change), 0, "toy: 1 mutants, 0 gaps"),
+        (("other", *change), 1, "nobody notices"),
+    ):
+        command = [sys.executable, "-c", program.format(key, path)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == code and said in done.stdout
+
+
+def test_the_mutants_of_python():
+    source = "%%px\nclass A:\n    def f(self, n):\n        'x - 1'\n        for i in range(1, n):\n"
+    source += "            comm.Send(i)\n        if not n < 3:\n            raise ValueError(n - 1)"
+    assert [str(mutant) for mutant in mutants(source)] == [
+        "A: `for i in range(1, n):` → `for i in range(1, n - 1):`",
+        "A: `comm.Send(i)` → `nothing`",
+        "A: `if not n < 3:` → `if not not n < 3:`",
+        "A: `if not n < 3:` → `if not n <= 3:`",
+    ]
+    assert all(mutant.source.startswith("%%px\nclass A") for mutant in mutants(source))
+    twice = mutants("def f(a):\n    a[0] = 1\n    a[0] = 1")
+    assert [mutant.key[1:] for mutant in twice] == [("a[0] = 1", "", 0), ("a[0] = 1", "", 1)]
+
+
+def test_the_mutants_of_cuda_c():
+    source = '%%cuda add\nextern "C" __global__ void add(float* a, int n) {\n'
+    source += "    if (i < n) a[i] += b[i];  // i + 1\n    __syncthreads();\n}"
+    assert [(mutant.before, mutant.after) for mutant in mutants(source)] == [
+        ("if (i < n) a[i] += b[i];", "if (i < n) a[i] = b[i];"),
+        ("if (i < n) a[i] += b[i];", "if (i <= n) a[i] += b[i];"),
+        ("__syncthreads();", ";"),
+    ]
