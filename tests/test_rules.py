@@ -99,7 +99,7 @@ LOADERS = {
     "runtime.registry",  # an entry, which counts as an arrow
     "kernels.contract",  # a strategy, by its name in KERNELS
     "bench.machine",  # Numba's threading layers
-    "course.lesson",  # the setup cell, which has three lines
+    "course.render",  # the setup cell, which has three lines
     "runtime.setup",  # the course, once it has been found
 }
 
