@@ -23,7 +23,7 @@ help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
 	  printf '  make %-13s %s\n' "$$target" "$$text"; done
 
-course: setup  ## run every lesson on this machine; pages in build/course/index.html
+course: setup  ## pages in build/course/index.html, at once; then every lesson, run on this machine
 	@$(IN_VENV) cnnlab.course run $(LESSON)
 
 quick test test-lowest browser: export CNNLAB_OFFLINE = 1
@@ -56,10 +56,10 @@ assignment: setup  ## exercises to hand in, an nbgrader course: LESSONS="05 12 3
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 	@$(IN_VENV) cnnlab.course render $(LESSON)
 
-stamp: setup  ## write the lessons' titles, badges, setup cells and answers anew, without running them
+stamp: setup  ## write the lessons' titles, badges, setup cells, answers and all tables anew, running nothing
 	@$(IN_VENV) cnnlab.course stamp $(LESSON)
 
-render-check: setup  ## prove the committed lessons canonical, without running them
+render-check: setup  ## prove the committed lessons canonical and the tables up to date, without running them
 	@$(IN_VENV) cnnlab.course check $(LESSON)
 
 # Kernels need no tests of their own there: training with each strategy calls them all. Methods,
@@ -69,7 +69,7 @@ test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions a
 	  $(foreach room,kernels cuda check distributed bench course ranks,--ignore=tests/$(room))
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py
 
-browser: setup $(VENV)/browser  ## the pages, and two lessons in JupyterLab, in Chromium where it is installed
+browser: setup $(VENV)/browser  ## the pages in Chromium, where it is installed, without a network
 	@$(IN_VENV) $(PYTEST) -m browser tests/course
 
 gpu: setup  ## on a machine with an NVIDIA GPU: its tests, and a report to commit in data/measurements
@@ -122,7 +122,7 @@ $(VENV)/installed: pyproject.toml
 	$(call venv,$(VENV),$(PYTHON))
 	@echo "[2/2] installing NumPy, Numba, JupyterLab, MPICH, … once: half a minute or more"
 	$(call install,$(VENV))
-	@$(VENV)/bin/python -c 'import matplotlib.pyplot, nbclient, nbconvert, numba, sklearn.datasets'
+	@$(VENV)/bin/python -c 'import matplotlib.pyplot, myst_nb.sphinx_ext, nbclient, numba, sklearn.datasets, sphinx_book_theme'
 	@touch $@
 
 $(VENV)/browser: $(VENV)/installed

@@ -8,7 +8,7 @@
     python -m cnnlab.course zip                what students need, in build/cnnlab.zip
     python -m cnnlab.course lowest             the lowest versions that pyproject.toml allows
 
-`render` also writes the table of lessons in README.md.
+`render` and `stamp` also write the tables in README.md and in the pages beside the lessons.
 """
 
 import argparse
@@ -44,41 +44,29 @@ def main(arguments: list[str] | None = None) -> int:
 
 def perform(command: str, lessons: list[str]) -> int:
     """Run a command on lessons of this checkout; return its exit status."""
-    from cnnlab.course import pyproject
+    from cnnlab.course import handout, parts
 
+    notebooks, build = ROOT / "notebooks", ROOT / "build"
     if command == "lowest":
-        print("\n".join(pyproject.lowest()))
+        print("\n".join(parts.lowest()))
         return 0
-    if command in ("copy", "zip"):
-        return hand_out(command)
-    from cnnlab.course import commands, parts
-
-    notebooks = ROOT / "notebooks"
-    if command == "stamp":
-        return commands.stamp(lessons, notebooks, pyproject.repository())
-    if command == "run":
-        return commands.run(lessons, notebooks, ROOT / "build" / "course")
-    if command == "check":
-        return commands.check(lessons, notebooks, pyproject.repository())
-    readme = ROOT / "README.md"
-    readme.write_text(parts.with_table(readme.read_text("utf-8")), encoding="utf-8")
-    return commands.render(lessons, notebooks, pyproject.repository())
-
-
-def hand_out(command: str) -> int:
-    """Copy the lessons to work/, or write the zip for students, and say so; the exit status."""
-    from cnnlab.course import commands, handout
-
+    if command == "zip":
+        return handout.make_zip(ROOT, build / "cnnlab.zip")
     if command == "copy":
-        copied, kept = handout.copy_lessons(ROOT / "notebooks", ROOT / "work")
-        said = [f"{commands.plural(copied)} copied"] if copied else []
-        said += [f"{kept} kept as you left them" if copied else "the lessons as you left them"]
-        print(f"work/: {', '.join(said if kept else said[:1])}")
-        return 0
-    file = ROOT / "build" / "cnnlab.zip"
-    size = handout.write_zip(ROOT, file)
-    print(f"{file}: {size / 1e6:.1f} MB, for students; its READ-ME says what to do with it")
-    return 0
+        return handout.make_copy(notebooks, ROOT / "work")
+    if command == "run":
+        from cnnlab.course import pages
+
+        return pages.run(lessons, notebooks, build)
+    from cnnlab.course import render, tables
+
+    work = {"render": render.render, "stamp": render.restamp, "check": render.verify}[command]
+    status = work(lessons, notebooks, parts.repository())
+    if command != "check":
+        tables.write(ROOT)
+    elif old := [file.name for file in tables.outdated(ROOT)]:
+        raise ValueError(f"tables: outdated in {', '.join(old)} → make stamp")
+    return status
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The model answers of a lesson, folded away at its end: "one way to do it".
 
-They are read from the source of `cnnlab/lessons`, which is not imported for it.
+They are read from the source of `cnnlab/lessons`, which is not imported for it: the functions whose
+first decorator is `kinds.…`. What else a lesson's file defines is no answer.
 """
 
 import ast

@@ -12,7 +12,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from cnnlab.course import lesson, pyproject
+from cnnlab.course import parts
+from cnnlab.course.render import plural, to_text
 from cnnlab.runtime.files import replacing
 
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
@@ -34,12 +35,12 @@ Their terms are in lessons/glossary.md.
 """
 
 
-def write_zip(root: Path, file: Path) -> int:
-    """Write the zip for students of the checkout `root` to `file`; return its size in bytes.
+def make_zip(root: Path, file: Path) -> int:
+    """Write the zip for students of the checkout `root`, and say so; return the exit status, 0.
 
     Raises RuntimeError if the wheel cannot be built.
     """
-    read_me = READ_ME.format(version=pyproject.version(root / "pyproject.toml"))
+    read_me = READ_ME.format(version=parts.project(root / "pyproject.toml")["version"])
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(root, Path(folder))
@@ -50,7 +51,7 @@ def write_zip(root: Path, file: Path) -> int:
     for path in sorted((root / "notebooks").iterdir()):
         if path.suffix == ".ipynb":
             nb = for_students(nbformat.read(path, as_version=4))
-            contents[f"lessons/{path.name}"] = lesson.to_text(nb).encode()
+            contents[f"lessons/{path.name}"] = to_text(nb).encode()
         elif path.name in (*PAGES, "LICENSE"):
             contents[f"lessons/{path.name}"] = path.read_bytes()
     with replacing(file) as written, zipfile.ZipFile(written, "w") as archive:
@@ -58,7 +59,9 @@ def write_zip(root: Path, file: Path) -> int:
             member = zipfile.ZipInfo(name, EARLIEST)
             member.external_attr = (0o40755 if member.is_dir() else 0o100644) << 16
             archive.writestr(member, content, zipfile.ZIP_DEFLATED)
-    return file.stat().st_size
+    size = file.stat().st_size / 1e6
+    print(f"{file}: {size:.1f} MB, for students; its READ-ME says what to do with it")
+    return 0
 
 
 def build_wheel(root: Path, folder: Path) -> Path:
@@ -98,20 +101,20 @@ def for_students(nb: NotebookNode) -> NotebookNode:
     return nb
 
 
-def copy_lessons(notebooks: Path, work: Path) -> tuple[int, int]:
+def make_copy(notebooks: Path, work: Path) -> int:
     """Copy the lessons, and the pages that they link to, to a folder; never over a file there.
 
-    Returns how many lessons were copied, and how many were there.
+    Says how many are new, and how many are kept; returns the exit status, 0.
     """
     work.mkdir(exist_ok=True)
-    copied = kept = 0
-    for path in sorted(notebooks.iterdir()):
-        if path.suffix != ".ipynb" and path.name not in PAGES:
-            continue
-        there = (work / path.name).exists()
-        if not there:
-            with replacing(work / path.name) as file:
-                file.write(path.read_bytes())
-        if path.suffix == ".ipynb":
-            copied, kept = copied + (not there), kept + there
-    return copied, kept
+    lessons = sorted(path.name for path in notebooks.glob("*.ipynb"))
+    missing = [name for name in lessons if not (work / name).exists()]
+    for name in [*missing, *PAGES]:
+        if (notebooks / name).is_file() and not (work / name).exists():
+            with replacing(work / name) as file:
+                file.write((notebooks / name).read_bytes())
+    kept = len(lessons) - len(missing)
+    news = [f"{plural(len(missing))} copied"] if missing else []
+    news += [f"{kept} kept as you left them" if missing else "the lessons as you left them"]
+    print(f"work/: {', '.join(news if kept else news[:1])}")
+    return 0

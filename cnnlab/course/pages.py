@@ -1,205 +1,309 @@
-"""The course as web pages that need no network: one for each lesson, an index, and a search."""
+"""The course as a book of web pages that need no network: Sphinx builds it from the notebooks.
 
-import base64
-import io
-import json
-import re
-import shutil
-from collections import Counter
-from html import escape, unescape
-from pathlib import Path
-from typing import Any, NamedTuple
-
-from jinja2 import DictLoader, Environment, FileSystemLoader, pass_context
-from jinja2.runtime import Context
-from latex2mathml import exceptions as tex_errors
-from latex2mathml.converter import convert
-from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell, new_notebook
-from PIL import Image
-
-from cnnlab.course import parts, teaching
-from cnnlab.course.lesson import BADGE, goal, title
-from cnnlab.course.results import Table
-
-COURSE = "Parallelizing a CNN"
-SITE = Path(__file__).parent / "site"  # the frame of a page, its looks, and its script
-# A notebook's cells. The frame is around them, and neither loads anything from the network.
-CELLS = """\
-{% extends 'lab/base.html.j2' %}
-{% block data_png %}{% set png = output.data['image/png'] %}
-<div class="jp-RenderedImage jp-OutputArea-output">
-<img src="data:image/png;base64,{{ png }}" width="{{ png | width_in_css }}"
-  alt="{{ (output | get_metadata('alt', 'image/png') or 'A figure') | escape_html }}">
-</div>{% endblock %}
+The book's source lies in a folder of its own: the notebooks with their outputs, the texts beside
+them, and `index.md`. What they lack for a page (alternative texts where myst-nb looks for them,
+folded cells, targets of links) is added while Sphinx reads them, so the source stays as it is.
 """
 
-SIBLING = re.compile(r"^(\w+)\.(?:ipynb|md)(#.*)?$")  # a page beside this one
-HEADING = re.compile(r'<h([1-6]) id="([^"]*)">(.*?)</h\1>', re.DOTALL)
-UNSAID = re.compile(r"<(details|style|script)\b.*?</\1>|<[^>]+>", re.DOTALL)  # tags, answers
+import base64
+import html
+import importlib.util
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from PIL import Image
+
+from cnnlab.course import parts
+from cnnlab.course.execute import execute
+from cnnlab.course.render import BADGE, goal, plural, report, title
+from cnnlab.course.results import Table, recorded, table_text
+from cnnlab.runtime.files import replacing
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+COURSE = "Parallelizing a convolutional neural network"
+HERE = Path(__file__).parent
 SHOWN_DPI = 100  # of a figure that is shown dot for dot: Matplotlib's default
-TEX_ERRORS = tuple(error for error in vars(tex_errors).values() if isinstance(error, type))
+QUOTED = re.compile(r'\]\((\w+)\.ipynb "([^"\n]+)"\)')  # [cell](05_one_core.ipynb "step by step")
+GUESS = re.compile(r"^[\w, ]+ = \.\.\.", re.MULTILINE)
+ELSEWHERE = """:::{note}
+:class: elsewhere
+The figures and times on this page were measured elsewhere. `make course` replaces them with those
+of your machine, one lesson after the other.
+:::"""
+SPEEDUPS = """## Measured speedups
+
+Medians, with their 95 % confidence intervals and the number n of samples.
+"""
 
 
-def anchor(heading: str) -> str:
-    """The name by which links find a heading, made as on GitHub: "amdahls-law"."""
-    plain = unescape(re.sub(r"<[^>]+>", "", heading)).strip().lower()
-    return re.sub(r"[^\w -]", "", plain).replace(" ", "-")
+# --- what Sphinx is told ------------------------------------------------------------------------
 
 
-def mathml(tex: str, display: str) -> str:
-    """A formula as MathML, or as its TeX source if the converter cannot read it."""
-    try:
-        return convert(re.sub(r"\{(aligned|split)\}", "{align*}", tex), display=display)
-    except TEX_ERRORS:
-        return f"<code>{escape(tex)}</code>"
-
-
-class OfflineRenderer(IPythonRenderer):
-    """Markdown with formulas as MathML, and links between notebooks as links between pages."""
-
-    def inline_math(self, body: str) -> str:
-        return mathml(body, "inline")
-
-    def block_math(self, body: str) -> str:
-        return mathml(body, "block")
-
-    def latex_environment(self, name: str, body: str) -> str:
-        return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
-
-    def link(self, text: str, url: str, title: str | None = None) -> str:
-        return super().link(text, SIBLING.sub(r"\1.html\2", url), title)
-
-    def block_html(self, html: str) -> str:
-        """HTML as it stands: to look for images in it would close what a later block closes."""
-        return super().block_html(html) if "<img" in html else html
-
-    def heading(self, text: str, level: int, **attributes: Any) -> str:
-        """A heading that links can name."""
-        return f'<h{level} id="{anchor(text)}">{text}</h{level}>\n'
-
-
-def width_in_css(png: str) -> int:
-    """The width of a PNG image in CSS pixels, from base64: its dots, by the density it states."""
-    image = Image.open(io.BytesIO(base64.b64decode(png)))
-    dots_per_inch = image.info.get("dpi", (SHOWN_DPI,))[0]
-    return round(image.width * SHOWN_DPI / dots_per_inch)
-
-
-class LessonExporter(HTMLExporter):
-    """A notebook's cells as HTML."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            template_file="cells.html.j2",
-            extra_loaders=[DictLoader({"cells.html.j2": CELLS})],
-            # the HTML to clean is that of highlighted code
-            filters={"width_in_css": width_in_css, "clean_html": lambda html: html},
-            exclude_input_prompt=True,
-            exclude_output_prompt=True,
-        )
-
-    @pass_context
-    def markdown2html(self, context: Context, source: str) -> str:
-        """Markdown as HTML, without the Colab badge, which is loaded from the network."""
-        renderer = OfflineRenderer(
-            escape=False,
-            embed_images=True,
-            path=context["resources"]["metadata"]["path"],
-            attachments=context["cell"].get("attachments"),
-            exclude_anchor_links=True,
-        )
-        source = "\n".join(line for line in source.split("\n") if not line.startswith(BADGE))
-        return MarkdownWithMath(renderer=renderer).render(source)
-
-
-class Section(NamedTuple):
-    """A heading of a page, and what is below it up to the next one, as plain text."""
-
-    level: int
-    anchor: str
-    heading: str
-    text: str
-
-
-def plain(html: str) -> str:
-    """The text of HTML in one line, without answers that are folded away."""
-    return " ".join(unescape(UNSAID.sub("", html)).split())
-
-
-def sections(body: str) -> tuple[str, list[Section]]:
-    """The HTML with a link at each heading, all of them different, and its sections in order."""
-    before, *pieces = HEADING.split(body)
-    linked, found, seen = [before], [], Counter(("lessons", "contents", "scheme"))  # the frame's
-    for level, name, heading, rest in zip(*(pieces[i::4] for i in range(4)), strict=True):
-        unique = f"{name}-{seen[name]}" if seen[name] else name
-        seen[name] += 1
-        link = f'<a class="anchor" href="#{unique}" aria-label="Link to this heading">#</a>'
-        linked += [f'<h{level} id="{unique}">{heading}{link}</h{level}>', rest]
-        found.append(Section(int(level), unique, plain(heading), plain(rest)))
-    return "".join(linked), found
-
-
-def first_plot(nb: NotebookNode) -> dict[str, str]:
-    """The first PNG image among the outputs of a notebook, in base64, and its description."""
-    outputs = (output for cell in nb.cells for output in cell.get("outputs", []))
-    for output in outputs:
-        if png := output.get("data", {}).get("image/png"):
-            return {"plot": png, "alt": output.metadata.get("image/png", {}).get("alt", "A figure")}
-    return {}
-
-
-def write(
-    lessons: dict[str, NotebookNode],
-    failed: set[str],
-    tables: list[Table],
-    notebooks: Path,
-    folder: Path,
-) -> None:
-    """Write a page for each executed lesson, one for each text beside them, and `index.html`.
-
-    Parameters
-    ----------
-    lessons : the executed notebooks by name, in order
-    failed : the names of those that stopped with an error
-    tables : measured speedups, from `cnnlab.course.results.recorded`
-    notebooks : the folder of the notebooks, their images, and the texts beside them
-    folder : the folder of the pages, where a lesson's notebook is offered for download
-    """
-    exporter, names, searched = LessonExporter(), list(lessons), []
-    texts = {file.stem: file.read_text(encoding="utf-8") for file in notebooks.glob("*.md")}
-    beside = {
-        name: new_notebook(cells=[new_markdown_cell(teaching.filled(text, notebooks, lessons))])
-        for name, text in sorted(texts.items())
+def settings(address: str | None) -> dict:
+    """The configuration of Sphinx, for a course with that public address, if it has one."""
+    mathjax = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
+    theme = {
+        "use_fullscreen_button": False,
+        "search_bar_text": "Search",
+        "footer_content_items": [],
     }
-    cards: dict[str, list[dict[str, Any]]] = {}
-    for name, nb in lessons.items():
-        card = {"name": name, "title": title(nb), "goal": goal(nb), "failed": name in failed}
-        cards.setdefault(parts.title_of(name), []).append(card | first_plot(nb))
-    extra = [{"name": name, "title": title(nb)} for name, nb in beside.items()]
-    frame = Environment(loader=FileSystemLoader(SITE), autoescape=True, trim_blocks=True)
-    frame.filters["anchor"] = anchor
-    shelves = [*cards.items(), *([("Beside the lessons", extra)] if extra else [])]
+    if address:
+        theme |= {"repository_url": address, "repository_branch": "main"}
+        theme |= {"path_to_docs": "notebooks", "use_repository_button": True}
+        theme |= {"launch_buttons": {"colab_url": "https://colab.research.google.com"}}
+    return {
+        "project": "Parallelizing a CNN",
+        "html_title": "Parallelizing a CNN",
+        "extensions": ["myst_nb", "sphinx_copybutton", "sphinx_design", "cnnlab.course.pages"],
+        "nb_execution_mode": "off",
+        "exclude_patterns": [".doctrees", "results"],
+        "myst_enable_extensions": ["amsmath", "colon_fence", "dollarmath"],
+        "myst_heading_anchors": 4,
+        "suppress_warnings": ["myst.header"],  # glossary.md goes from # to ###
+        "html_theme": "sphinx_book_theme",
+        "html_theme_options": theme,
+        "html_context": {"default_mode": "auto"},
+        "html_static_path": [f"{mathjax}/static", str(HERE / "book.css"), str(HERE / "book.js")],
+        "html_css_files": ["book.css"],
+        "html_js_files": ["book.js"],
+        "mathjax_path": "mathjax/tex-chtml.js",
+        "html_show_search_summary": False,  # pages from a file may not fetch others
+        "html_show_copyright": False,
+    }
 
-    def page(name: str, heading: str, body: str, **links: str | None) -> None:
-        body, found = sections(body)
-        searched.extend({"page": name, "title": heading} | s._asdict() for s in found)
-        contents = [section for section in found if section.level in (2, 3)]
-        told = {"name": name, "title": heading, "body": body, "contents": contents, **links}
-        text = frame.get_template("page.html").render(told, parts=shelves, course=COURSE)
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
 
-    for i, (name, nb) in enumerate(lessons.items()):
-        body, _ = exporter.from_notebook_node(nb, {"metadata": {"path": str(notebooks)}})
-        around = {"before": names[i - 1] if i else None, "after": "".join(names[i + 1 : i + 2])}
-        page(name, title(nb), body, notebook=f"{name}.ipynb", **around)
-    for name, nb in beside.items():
-        page(name, title(nb), exporter.from_notebook_node(nb)[0])
-    index = json.dumps(searched, ensure_ascii=False, indent=0)  # of all pages but the next
-    (folder / "search.js").write_text(f"const SECTIONS = {index};\n", encoding="utf-8")
-    body = frame.get_template("index.html").render(parts=cards.items(), tables=tables)
-    page("index", COURSE, body)
-    for file in ("course.css", "course.js"):
-        shutil.copy(SITE / file, folder)
+def setup(app: "Sphinx") -> dict[str, bool]:
+    """Have Sphinx read notebooks as `shown` makes them, and know CUDA C in them."""
+    from ipython_pygments_lexers import IPython3Lexer
+    from pygments.lexer import bygroups, using
+    from pygments.lexers import CppLexer
+    from pygments.token import Operator, Text
+
+    cuda = r"(?s)(%%cuda)([^\n]*\n)(.*)", bygroups(Operator, Text, using(CppLexer))
+    rules = {**IPython3Lexer.tokens, "root": [cuda, *IPython3Lexer.tokens["root"]]}
+    app.add_lexer("cnnlab", type("CourseLexer", (IPython3Lexer,), {"tokens": rules}))
+    app.connect("source-read", read)
+    app.connect("builder-inited", keep_together, priority=900)  # after myst-nb's own
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def keep_together(app: "Sphinx") -> None:
+    """Have myst-nb write its copies of the notebooks into the book, not beside its folder."""
+    outputs = str(Path(app.doctreedir) / "outputs")
+    app.env.mystnb_config = app.env.mystnb_config.copy(output_folder=outputs)
+
+
+def read(app: "Sphinx", name: str, content: list[str]) -> None:
+    """Replace what Sphinx has read of a page by what it shall show."""
+    if Path(app.env.doc2path(name)).suffix == ".ipynb":
+        nb = nbformat.reads(content[0], as_version=4)
+        content[0] = nbformat.writes(shown(nb, name))
+    else:
+        folder = Path(app.srcdir)
+        content[0] = QUOTED.sub(lambda link: f"]({cell_link(folder, *link.groups())})", content[0])
+
+
+def cell_link(folder: Path, name: str, quotation: str) -> str:
+    """Where a link to the code cell that holds a quotation leads; if it is gone, to its lesson."""
+    file = folder / f"{name}.ipynb"
+    cells = cells_with(nbformat.read(file, as_version=4), quotation) if file.is_file() else []
+    return f"#{name}-{cells[0].id}" if cells else file.name
+
+
+def cells_with(nb: NotebookNode, quotation: str) -> list[NotebookNode]:
+    """The code cells of a lesson that hold a quotation: one, or a link to it leads astray."""
+    return [cell for cell in nb.cells if cell.cell_type == "code" and quotation in cell.source]
+
+
+# --- a notebook as a page -----------------------------------------------------------------------
+
+
+def shown(nb: NotebookNode, name: str) -> NotebookNode:
+    """A notebook as the book shows it.
+
+    It says where it was measured, and has no Colab badge, which comes from the network. Setup cells
+    and open predictions are folded, each code cell can be linked to, and figures have their
+    alternative text and the width that their density says.
+    """
+    note = ELSEWHERE if measured(nb) == "elsewhere" else ""
+    nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "cnnlab"}
+    cells = []
+    for number, cell in enumerate(nb.cells):
+        if cell.cell_type == "code":
+            cells.append(new_markdown_cell(f"({name}-{cell.id})="))
+            fold(cell)
+            for output in cell.outputs:
+                if png := output.get("data", {}).get("image/png"):
+                    alt = output.metadata.get("image/png", {}).get("alt", "")
+                    output.data = {"text/html": figure(png, alt)}
+        elif number == 0:
+            lines = [line for line in cell.source.split("\n") if not line.startswith(BADGE)]
+            cell.source = "\n".join([lines[0], "", note, *lines[1:]])
+        cells.append(cell)
+    nb.cells = cells
+    return nb
+
+
+def measured(nb: NotebookNode) -> str:
+    """Where a notebook was run: "elsewhere", "here", or "failed" if it stopped here.
+
+    What has run here has times in its cells, which are not stored.
+    """
+    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    ran = ["execution" in cell.metadata for cell in code]
+    if not any(ran):
+        return "elsewhere"
+    errors = any(output.output_type == "error" for cell in code for output in cell.outputs)
+    return "failed" if errors or not all(ran) else "here"
+
+
+def fold(cell: NotebookNode) -> None:
+    """Fold away the source of a setup cell, and of one that only waits for guesses."""
+    tags = cell.metadata.get("tags", [])
+    guess = bool(GUESS.search(cell.source)) and not cell.outputs
+    if guess or "setup" in tags:
+        prompt = "Your guess" if guess else "Setup"
+        cell.metadata["tags"] = [*tags, "hide-input"]
+        cell.metadata["mystnb"] = {"code_prompt_show": prompt, "code_prompt_hide": prompt}
+
+
+def figure(png: str, alt: str) -> str:
+    """The HTML of a PNG image in base64, as wide as its dots are by the density that it states.
+
+    It stands in for the image, since myst-nb knows one alternative text for all images of a cell.
+    """
+    image = Image.open(io.BytesIO(base64.b64decode(png)))
+    width = round(image.width * SHOWN_DPI / image.info.get("dpi", (SHOWN_DPI,))[0])
+    source = f"data:image/png;base64,{png}"
+    return f'<img class="plot" src="{source}" width="{width}" alt="{html.escape(alt)}">'
+
+
+# --- the book -----------------------------------------------------------------------------------
+
+
+class Book:
+    """The pages of the notebooks in a folder, in `build/course`; their source in `build/book`.
+
+    `index` is the page to open.
+    """
+
+    def __init__(self, notebooks: Path, build: Path):
+        self.source, self.folder = build / "book", build / "course"
+        self.index = self.folder / "index.html"
+        for folder in (self.source, self.folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        (self.source / "first").mkdir(parents=True)
+        self.lessons = {}
+        for path in sorted(notebooks.glob("*.ipynb")):
+            self.put(path.stem, nbformat.read(path, as_version=4))
+        self.texts = [shutil.copy(file, self.source) for file in sorted(notebooks.glob("*.md"))]
+        self.write_index([])
+
+    def put(self, name: str, nb: NotebookNode) -> None:
+        """Take a lesson into the book, in the place of an earlier run."""
+        self.lessons[name] = nb
+        with replacing(self.source / f"{name}.ipynb") as file:
+            file.write(nbformat.writes(nb).encode())
+
+    def build(self) -> str:
+        """Build what has changed, in a process that then ends; return the warnings of Sphinx.
+
+        Raises RuntimeError with what Sphinx says if it cannot.
+        """
+        command = [sys.executable, "-m", "cnnlab.course.pages", str(self.source), str(self.folder)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the pages could not be built:\n{done.stderr.strip()}")
+        return done.stderr
+
+    def write_index(self, tables: list[Table]) -> None:
+        """Write the first page: a card for each lesson, and tables of measured speedups."""
+        shelves: dict[str, list[str]] = {}
+        for name in self.lessons:
+            shelves.setdefault(parts.part(name), []).append(name)
+        lines = [f"# {COURSE}", ""]
+        for part, names in shelves.items():
+            lines += [f"## {part}", "", "::::{grid} 1 2 3 3", ":gutter: 3", ""]
+            lines += [*(line for name in names for line in self.card(name)), "::::", ""]
+        lines += [SPEEDUPS] if tables else []
+        for heading, rows in tables:
+            table = [("strategy", "median time", "speedup"), ("---", "--:", "--:"), *rows]
+            lines += [f"**{heading}**", "", *(f"| {' | '.join(row)} |" for row in table), ""]
+        beside = [Path(file).stem for file in self.texts]
+        for caption, names in (shelves | {"Beside the lessons": beside}).items():
+            lines += ["```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""]
+        (self.source / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+    def card(self, name: str) -> list[str]:
+        """The lines of a lesson's card: its title, its goal, and its first figure."""
+        nb = self.lessons[name]
+        lines = [f":::{{grid-item-card}} {title(nb)}", f":link: {name}", ":link-type: doc"]
+        outputs = (output for cell in nb.cells for output in cell.get("outputs", []))
+        first = next((o for o in outputs if "image/png" in o.get("data", {})), None)
+        if first:
+            image = self.source / "first" / f"{name}.png"
+            image.write_bytes(base64.b64decode(first.data["image/png"]))
+            alt = " ".join(first.metadata.get("image/png", {}).get("alt", "").split())
+            lines += [f":img-top: first/{image.name}", f":img-alt: {alt}"]
+        failed = ["**This lesson failed.**", ""] if measured(nb) == "failed" else []
+        return [*lines, "", *failed, goal(nb), ":::", ""]
+
+
+def run(wanted: list[str], notebooks: Path, build: Path) -> int:
+    """Run lessons, whose pages then replace those that are stored; return the exit status.
+
+    The book of all stored lessons is there at once. Each page is replaced between two lessons, when
+    nothing is measured. At the end, the measured speedups are printed.
+    """
+    paths = parts.find_lessons(wanted, notebooks)
+    book = Book(notebooks, build)
+    print(f"Building the pages of {plural(len(book.lessons))} as they are stored", flush=True)
+    book.build()
+    print(f"Pages to browse: {book.index}\n")
+    print(f"Running {plural(len(paths))} on this machine; each then replaces its page", flush=True)
+    results, failures = book.source / "results", {}
+    for path in paths:
+        nb = nbformat.read(path, as_version=4)
+        if error := execute(nb, path, results / path.stem, sharp=True):
+            failures[path.stem] = [error]
+        book.put(path.stem, nb)
+        if path == paths[-1]:
+            book.write_index(recorded(results))
+        book.build()
+    for table in recorded(results):
+        print(f"\n{table_text(table)}")
+    print(f"\nPages to browse: {book.index}")
+    return report(failures)
+
+
+def build(source: Path, folder: Path) -> int:
+    """Have Sphinx build a book from its source into a folder; return its exit status."""
+    from sphinx.application import Sphinx
+
+    app = Sphinx(
+        source,
+        confdir=None,
+        outdir=folder,
+        doctreedir=source / ".doctrees",
+        buildername="html",
+        confoverrides=settings(parts.repository()),
+        status=None,
+        parallel=os.cpu_count() or 1,
+    )
+    app.build()
+    return app.statuscode
+
+
+if __name__ == "__main__":
+    sys.exit(build(*map(Path, sys.argv[1:])))

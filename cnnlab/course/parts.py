@@ -1,84 +1,88 @@
-"""The parts of the course and their lessons, as listed in notebooks/lessons.toml."""
+"""The lessons that lessons.toml lists; the address and lowest versions in pyproject.toml."""
 
 import functools
+import re
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-BEGIN, END = "<!-- lessons.toml, by `make render` -->\n", "<!-- end of the lessons -->\n"
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = ROOT / "notebooks"
+PYPROJECT = ROOT / "pyproject.toml"
 
 
 class Lesson(NamedTuple):
-    """One lesson: its notebook without the suffix, its title, and its subject in one line."""
+    """One lesson: its notebook without the suffix, its title, subject in one line, and part."""
 
     name: str
     title: str
     subject: str
-
-    @property
-    def number(self) -> str:
-        """The number that its name begins with: two digits, and a letter where one came between."""
-        return number(self.name)
+    part: str
 
     @property
     def heading(self) -> str:
         """The first line of the notebook."""
-        return f"# {self.number} · {self.title}"
-
-
-class Part(NamedTuple):
-    """A part of the course. The names of its lessons begin with `digit`."""
-
-    digit: str
-    title: str
-    lessons: tuple[Lesson, ...]
+        return f"# {number(self.name)} · {self.title}"
 
 
 def number(name: str) -> str:
-    """The number of the lesson of that name: all before the first underscore."""
+    """The number of the lesson of that name, all before the underscore: "05" or "00b"."""
     return name.partition("_")[0]
 
 
 @functools.cache
-def parts(folder: Path = NOTEBOOKS) -> tuple[Part, ...]:
-    """The parts in lessons.toml of a folder, in order; none if there is no such file."""
-    file = folder / "lessons.toml"
-    listed = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return tuple(
-        Part(
-            next(iter(lessons))[0], title, tuple(Lesson(name, *of) for name, of in lessons.items())
-        )
-        for title, lessons in listed.items()
-    )
+def lessons() -> dict[str, Lesson]:
+    """The lessons by name, in order. The names of a part begin with the same digit."""
+    listed = tomllib.loads((NOTEBOOKS / "lessons.toml").read_text(encoding="utf-8"))
+    return {
+        name: Lesson(name, *about, part)
+        for part, names in listed.items()
+        for name, about in names.items()
+    }
 
 
-def title_of(name: str) -> str:
-    """The title of a lesson's part, by its number; "More" if there is none."""
-    return next((part.title for part in parts() if part.digit == name[0]), "More")
+def part(name: str) -> str:
+    """The title of a lesson's part, by its first digit; "More" if there is none."""
+    return next((each.part for each in lessons().values() if each.name[0] == name[0]), "More")
 
 
-def heading(name: str) -> str | None:
-    """The heading of a lesson; None if it is not listed."""
-    lessons = (lesson for part in parts() for lesson in part.lessons)
-    return next((lesson.heading for lesson in lessons if lesson.name == name), None)
+def find_lessons(wanted: list[str], folder: Path) -> list[Path]:
+    """The notebooks of a folder whose names begin with one of `wanted`, in order; all by default.
+
+    Raises ValueError if there are no notebooks, or none for one of `wanted`.
+    """
+    paths = sorted(folder.glob("*.ipynb"))
+    if not paths:
+        raise ValueError(f"lessons: expected notebooks in {folder}, got none")
+    for start in wanted:
+        if not any(path.name.startswith(start) for path in paths):
+            known = ", ".join(path.stem for path in paths)
+            raise ValueError(f"lessons: expected the beginning of one of {known}, got {start!r}")
+    return [path for path in paths if path.name.startswith(tuple(wanted) or "")]
 
 
-def table() -> str:
-    """The table of the lessons in README.md."""
-    lines = ["| | | | |", "| --- | --- | --- | --- |"]
-    for part in parts():
-        for lesson in part.lessons:
-            of = part.title if lesson is part.lessons[0] else ""
-            link = f"[{lesson.title}](notebooks/{lesson.name}.ipynb)"
-            lines.append(f"| {of} | {lesson.number} | {link} | {lesson.subject} |")
-    return "\n".join(lines) + "\n"
+def project(path: Path = PYPROJECT) -> dict:
+    """The table [project] of a pyproject.toml."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))["project"]
 
 
-def with_table(text: str) -> str:
-    """The text of README.md with the table between its marks; ValueError if they are missing."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError(f"README.md: expected the lines {BEGIN!r} and {END!r}")
-    return f"{before}{begin}\n{table()}\n{end}{after}"
+def repository(path: Path = PYPROJECT) -> str | None:
+    """The public address of the course, https://host/path; None if pyproject.toml has none.
+
+    Raises ValueError if it is anything else.
+    """
+    address = project(path).get("urls", {}).get("Repository")
+    if address and not re.fullmatch(r"https://[\w.-]+(/[\w.~-]+)+/?", address):
+        raise ValueError(f"[project.urls] Repository: expected https://host/path, got {address!r}")
+    return address and address.rstrip("/").removesuffix(".git")
+
+
+def lowest(path: Path = PYPROJECT) -> list[str]:
+    """`name==version` for every lower bound in pyproject.toml."""
+    table = project(path)
+    groups = [table["dependencies"], *table["optional-dependencies"].values()]
+    needs = [Requirement(text) for group in groups for text in group]
+    bounds = [(need.name, bound) for need in needs for bound in need.specifier]
+    return [f"{name}=={bound.version}" for name, bound in bounds if bound.operator == ">="]

@@ -55,16 +55,11 @@ def recorded(folder: Path) -> list[Table]:
     for file in sorted(folder.rglob("*.json")):
         content = json.loads(file.read_text(encoding="utf-8"))
         timings = {name: measure.Timing(name, tuple(s)) for name, s in content["seconds"].items()}
-        told = {name: f"{name}, on the emulator" for name in content["emulated"]}
-        base = timings[content["base"]]
-        rows = [
-            (
-                told.get(name, name),
-                str(timing),
-                "base" if timing is base else str(measure.speedup(base, timing)),
-            )
-            for name, timing in timings.items()
-        ]
+        base, rows = timings[content["base"]], []
+        for name, timing in timings.items():
+            world = ", on the emulator" * (name in content["emulated"])
+            speedup = "base" if timing is base else str(measure.speedup(base, timing))
+            rows.append((f"{name}{world}", str(timing), speedup))
         tables.append((content["name"], rows))
     return tables
 

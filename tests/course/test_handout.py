@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 import cnnlab
-from cnnlab.course import handout, lesson
+from cnnlab.course import handout, render
 from tests.course.toy_lesson import toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,7 @@ print(len(records.recorded()) > 0, [path for path in sys.path if "cnnlab" in pat
 def zipped(tmp_path_factory):
     pytest.importorskip("setuptools", minversion="77", reason="pyproject.toml needs it: make setup")
     file = tmp_path_factory.mktemp("zip") / "cnnlab.zip"
-    assert handout.write_zip(ROOT, file) == file.stat().st_size
+    assert handout.make_zip(ROOT, file) == 0
     return file
 
 
@@ -79,7 +79,7 @@ def test_a_lesson_runs_in_a_folder_with_nothing_but_the_zip(zipped, tmp_path):
     folder.mkdir()
     (folder / zipped.name).write_bytes(zipped.read_bytes())
     name = "00_start_here.ipynb"
-    nb = lesson.stamp(nbformat.read(ROOT / "notebooks" / name, as_version=4), name, None)
+    nb = render.stamp(nbformat.read(ROOT / "notebooks" / name, as_version=4), name, None)
     nbformat.write(handout.for_students(nb), folder / name)
     environment = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
     environment |= {"HOME": str(tmp_path), "PIP_NO_INDEX": "1", "CNNLAB_OFFLINE": "1"}
@@ -120,18 +120,22 @@ def test_a_student_gets_a_lesson_without_outputs_and_model_answers():
     assert nb.cells[2].outputs and len(nb.cells) == len(given.cells) + 1
 
 
-def test_a_copy_to_work_on_is_never_written_over(tmp_path):
+def test_a_copy_to_work_on_is_never_written_over(tmp_path, capsys):
     notebooks, work = tmp_path / "notebooks", tmp_path / "work"
     notebooks.mkdir()
     for name in ("00_a.ipynb", "01_b.ipynb", "glossary.md", "teaching.md", "lessons.toml"):
         (notebooks / name).write_text(json.dumps(name))
-    assert handout.copy_lessons(notebooks, work) == (2, 0)
+    assert handout.make_copy(notebooks, work) == 0
+    assert capsys.readouterr().out == "work/: 2 lessons copied\n"
     assert {path.name for path in work.iterdir()} == {"00_a.ipynb", "01_b.ipynb", "glossary.md"}
     (work / "00_a.ipynb").write_text("mine")
     (work / "01_b.ipynb").unlink()
-    assert handout.copy_lessons(notebooks, work) == (1, 1)
+    handout.make_copy(notebooks, work)
+    assert capsys.readouterr().out == "work/: 1 lesson copied, 1 kept as you left them\n"
     assert (work / "00_a.ipynb").read_text() == "mine"
     assert (work / "01_b.ipynb").read_text() == (notebooks / "01_b.ipynb").read_text()
+    handout.make_copy(notebooks, work)
+    assert capsys.readouterr().out == "work/: the lessons as you left them\n"
 
 
 def test_a_wheel_that_cannot_be_built_says_why(tmp_path):

@@ -1,79 +1,91 @@
+"""The command line of the course, and the speedups that lessons record for its last lines."""
+
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from cnnlab import cuda
 from cnnlab.course import __main__ as course
-from cnnlab.course import commands, handout, parts
+from cnnlab.course import pages, results
+from cnnlab.measure.timing import Timing, compare
+
+TIMES = {"loops": Timing("loops", (4.0, 4.0, 4.0)), "vector": Timing("vector", (0.5, 0.4, 0.5))}
 
 
-def test_an_unknown_command_or_lesson_ends_with_status_2(capsys):
+def test_every_command_is_explained_and_an_unknown_one_ends_with_status_2(capsys):
+    command = [sys.executable, "-m", "cnnlab.course", "--help"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in course.COMMANDS:
+        assert f"\n    python -m cnnlab.course {name} " in said
     for arguments, said in (
         (["fly"], "invalid choice"),
-        (["check", "no-such"], "expected the beginning of one of"),
+        (["check", "no-such"], "beginning of one"),
     ):
         with pytest.raises(SystemExit) as end:
             course.main(arguments)
-        assert end.value.code == 2
-        assert said in capsys.readouterr().err
+        assert end.value.code == 2 and said in capsys.readouterr().err
 
 
 def test_lowest_prints_one_version_for_each_bound(capsys):
     assert course.main(["lowest"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "numpy==2.1" in lines and "ipyparallel==8.8" in lines and "ruff==0.17.5" in lines
+    assert {"numpy==2.1", "ipyparallel==8.8", "ruff==0.17.5", "myst-nb==1.3"} <= set(lines)
 
 
-def test_every_command_is_explained():
-    command = [sys.executable, "-m", "cnnlab.course", "--help"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for name in course.COMMANDS:
-        assert f"\n    python -m cnnlab.course {name} " in said
-
-
-def test_render_also_writes_the_table_of_lessons(tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text(f"before\n{parts.BEGIN}old\n{parts.END}after\n")
-    monkeypatch.setattr(course, "ROOT", tmp_path)
-    asked = []
-    monkeypatch.setattr(commands, "render", lambda *arguments: asked.append(arguments) or 0)
-    assert course.main(["render", "04"]) == 0
-    text = (tmp_path / "README.md").read_text()
-    assert parts.table() in text and text.startswith("before") and text.endswith("after\n")
-    assert asked[0][:2] == (["04"], tmp_path / "notebooks")
-
-
-def test_the_zip_and_the_copy_say_where_they_lie(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(course, "ROOT", tmp_path)
-    monkeypatch.setattr(handout, "write_zip", lambda root, file: 1_234_567)
-    assert course.main(["zip"]) == 0
-    file = tmp_path / "build" / "cnnlab.zip"
-    assert capsys.readouterr().out.startswith(f"{file}: 1.2 MB, for students; ")
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "00_a.ipynb").touch()
-    for said in ("1 lesson copied", "the lessons as you left them"):
-        assert course.main(["copy"]) == 0
-        assert capsys.readouterr().out == f"work/: {said}\n"
-    (tmp_path / "notebooks" / "01_b.ipynb").touch()
-    assert course.main(["copy"]) == 0
-    assert capsys.readouterr().out == "work/: 1 lesson copied, 1 kept as you left them\n"
-
-
-def test_a_wheel_that_cannot_be_built_ends_with_status_1(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "problem, status, said",
+    [
+        (KeyboardInterrupt, 130, "\nstopped\n"),
+        (RuntimeError("no space\nleft"), 1, "no space\nleft\n"),
+    ],
+)
+def test_failures_and_ctrl_c_are_told_and_have_their_status(
+    monkeypatch, capsys, problem, status, said
+):
     def fail(*_):
-        raise RuntimeError("the wheel could not be built:\nno space")
+        raise problem
 
-    monkeypatch.setattr(handout, "write_zip", fail)
-    with pytest.raises(SystemExit) as end:
-        course.main(["zip"])
-    assert end.value.code == 1
-    assert capsys.readouterr().err == "the wheel could not be built:\nno space\n"
-
-
-def test_ctrl_c_is_told_and_ends_with_status_130(monkeypatch, capsys):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(commands, "run", stop)
+    monkeypatch.setattr(pages, "run", fail)
     with pytest.raises(SystemExit) as end:
         course.main(["run"])
-    assert end.value.code == 130 and capsys.readouterr().err == "\nstopped\n"
+    assert end.value.code == status and capsys.readouterr().err == said
+
+
+# --- recorded speedups --------------------------------------------------------------------------
+
+
+def test_recorded_times_become_a_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("CNNLAB_RESULTS", str(tmp_path / "new" / "00_toy"))
+    results.record("One epoch, batch 64", TIMES, base="loops")
+    [(heading, rows)] = results.recorded(tmp_path)
+    assert heading == "One epoch, batch 64"
+    assert rows[0] == ("loops", str(TIMES["loops"]), "base") and rows[1][0] == "vector"
+    assert rows[1][2].startswith("8.00× (8.00 to 10.0")
+    lines = results.table_text((heading, rows)).splitlines()
+    assert lines[2].index("4.00 s") == lines[3].index("500 ms") == lines[1].index("median")
+
+
+def test_a_time_of_the_emulator_says_so(tmp_path, monkeypatch):
+    source = 'extern "C" __global__ void one(float* y) { y[threadIdx.x] = 1; }'
+    kernel, y = cuda.traced_device(source, []), np.zeros(4, np.float32)
+    calls = {"numpy": lambda: y.fill(1), "device": lambda: kernel.launch("one", 1, 4, y)}
+    monkeypatch.setenv("CNNLAB_RESULTS", str(tmp_path))
+    results.record("A kernel", compare(calls, repeats=2), base="numpy")
+    [(_, rows)] = results.recorded(tmp_path)
+    assert [row[0] for row in rows] == ["numpy", "device, on the emulator"]
+
+
+def test_record_writes_nothing_that_cannot_be_compared_and_nothing_outside_the_course(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CNNLAB_RESULTS", raising=False)
+    results.record("x", TIMES, base="loops")
+    monkeypatch.setenv("CNNLAB_RESULTS", str(tmp_path))
+    with pytest.raises(ValueError, match="base: expected one of loops, vector, got 'numpy'"):
+        results.record("x", TIMES, base="numpy")
+    with pytest.raises(ValueError, match="samples: expected as many of each timing"):
+        results.record("x", TIMES | {"short": Timing("short", (1.0,))}, base="loops")
+    assert list(tmp_path.iterdir()) == []

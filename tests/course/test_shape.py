@@ -1,97 +1,83 @@
-"""The shape of the lessons."""
+"""The shape of a lesson: what its head, its foot and its exercises owe to the student."""
+
+import re
+from collections.abc import Iterator
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from cnnlab.course import shape
-from cnnlab.course.parts import number
-from tests.source import NOTEBOOKS
+from cnnlab.course import answers, check, parts, tables
 
-
-@pytest.mark.parametrize(
-    "path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: number(path.stem)
+HEAD = (
+    r"^\*\*Time:\*\* about \d+ minutes",
+    r"^\*\*You need:\*\* \S",
+    r"^\*\*Afterwards you can:?\*\*\n+(?:- .+\n?){2,}",
 )
+EXERCISE = re.compile(r"^\*\*(\d+)(.*)", re.MULTILINE)  # "**1 ●● Count.** How many …"
+# Checks that take the expected answer from the cell, where the student sees it.
+IN_SIGHT = re.compile(r"\b(value|exercise|threaded|vectorized|collective|differences|Verdict)\(")
+FIRST_CHALLENGE = "05"
+
+
+def gaps(nb: NotebookNode, name: str) -> Iterator[str]:
+    """Yield a word for each part of its shape that the lesson of that name lacks.
+
+    head : how long it takes, what one needs to know, what one will be able to do
+    foot : three questions, and two things to read
+    predictions : two to four that `check.predict` compares
+    answers : no expected value and no check in sight, the model answers folded away
+    marks : ●, ●● or ●●● on every exercise
+    challenge : one, from lesson 05 on
+    glossary : a link to it
+    pictures : an alternative text for every image
+    """
+    text = "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    first = nb.cells[0].source if nb.cells else ""
+    if not all(re.search(pattern, first, re.MULTILINE) for pattern in HEAD):
+        yield "head"
+    below = text.partition("## Two things to read\n")[2].partition("\n#")[0]
+    if (len(tables.questions(nb)), len(re.findall("^- ", below, re.MULTILINE))) != (3, 2):
+        yield "foot"
+    if not 2 <= len(re.findall(r"\bpredict\(\s*[\"'f]", code)) <= 4:
+        yield "predictions"
+    tail = after(nb, "## Exercises")
+    tags = [tag for cell in tail for tag in cell.metadata.get("tags", [])]
+    checks = "\n".join(cell.source for cell in tail if cell.cell_type == "code")
+    if "answers" not in tags or IN_SIGHT.search(checks):
+        yield "answers"
+    asked = EXERCISE.findall("\n".join(c.source for c in tail if c.cell_type == "markdown"))
+    marked = [re.match(r" ●{1,3} \S", rest) for _, rest in asked]
+    if not all(marked) or len(marked) != len(answers.of_lesson(name)):
+        yield "marks"
+    if parts.number(name) >= FIRST_CHALLENGE and not re.search(r"\bchallenge(_\w+)?\(", code):
+        yield "challenge"
+    if "](glossary.md#" not in text:
+        yield "glossary"
+    if any(check.undescribed(nb)):
+        yield "pictures"
+
+
+def after(nb: NotebookNode, heading: str) -> list[NotebookNode]:
+    """The cells from that heading on; all if there is none."""
+    numbers = (n for n, cell in enumerate(nb.cells) if heading in cell.source)
+    return nb.cells[next(numbers, 0) :]
+
+
+PATHS = sorted(parts.NOTEBOOKS.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: parts.number(path.stem))
 def test_a_lesson_has_its_shape(path):
-    assert not shape.gaps(nbformat.read(path, as_version=4), path.stem)
+    assert not list(gaps(nbformat.read(path, as_version=4), path.stem))
 
 
-# --- the rule itself ----------------------------------------------------------------------------
-
-HEAD = """# 00 · Toy
-
-A goal.
-
-**Time:** about 40 minutes
-
-**You need:** Python
-
-**Afterwards you can**
-
-- say a thing
-- do a thing
-"""
-FOOT = """## Three questions
-
-1. One?
-2. Two?
-3. Three?
-
-## Two things to read
-
-- a book
-- a paper
-
-## In this lesson we have
-
-- come to the end
-"""
-EXERCISES = "## Exercises\n\n**1 ● One.** x\n\n**2 ●● Two.** y\n\n**3 ●●● Three.** z"
-
-
-def whole(head=HEAD, foot=FOOT, exercises=EXERCISES, tags=("answers",), code="", check="", alt="A"):
-    """A lesson that has all it needs, unless a part is given."""
-    image = new_output("display_data", {"image/png": ""}, metadata={"image/png": {"alt": alt}})
-    guesses = 'check.predict("a", 1, 2)\ncheck.predict(\n    "b", 1, 2)'
-    cells = [
-        new_markdown_cell(head + "\n[latency](glossary.md#latency)"),
-        new_code_cell(code or f"{guesses}\nchallenge('relu', mine)", outputs=[image]),
-        new_markdown_cell(exercises),
-        new_code_cell(check or "exercise.parameters(7)"),
-        new_markdown_cell("answers", metadata={"tags": list(tags)}),
-        new_markdown_cell(foot),
-    ]
-    return new_notebook(cells=cells)
-
-
-def test_a_whole_lesson_lacks_nothing():
-    assert shape.gaps(whole(), "00_start_here") == set()
-
-
-@pytest.mark.parametrize(
-    "part, lacking",
-    [
-        ({"head": HEAD.replace("**Time:** about 40 minutes", "")}, {"head"}),
-        ({"head": HEAD.replace("40", "some")}, {"head"}),
-        ({"head": HEAD.replace("**You need:** Python", "**You need:**")}, {"head"}),
-        ({"head": HEAD.replace("- do a thing", "")}, {"head"}),
-        ({"foot": FOOT.replace("3. Three?", "")}, {"foot"}),
-        ({"foot": FOOT.replace("- a paper", "- a paper\n- a third")}, {"foot"}),
-        ({"foot": FOOT.replace("## Two things to read", "")}, {"foot"}),
-        ({"code": "challenge('relu', mine)"}, {"predictions"}),
-        ({"code": "challenge('relu', mine)\n" + 5 * "predict('a', 1, 2)\n"}, {"predictions"}),
-        ({"code": "predict('a', 1, 2)\npredict('b', 1, 2)"}, {"challenge"}),
-        ({"tags": ()}, {"answers"}),
-        ({"check": 'check.value("a", 1, 2)'}, {"answers"}),
-        ({"check": 'check.threaded("relu", mine)'}, {"answers"}),
-        ({"exercises": EXERCISES.replace("**2 ●● ", "**2. ")}, {"marks"}),
-        ({"exercises": EXERCISES.replace("●●●", "●●●●")}, {"marks"}),
-        ({"exercises": "## Exercises\n\n**1 ● One.** x"}, {"marks"}),
-        ({"alt": ""}, {"pictures"}),
-    ],
-)
-def test_each_lack_is_named(part, lacking):
-    name = "00_start_here" if lacking != {"challenge"} else "05_one_core"
-    assert lacking <= shape.gaps(whole(**part), name)
-    if name == "00_start_here":
-        assert shape.gaps(whole(**part), name) == lacking
+def test_a_lesson_with_nothing_of_it_lacks_everything():
+    code = new_code_cell(
+        "check.value('a', 1, 2)", outputs=[new_output("display_data", {"image/png": ""})]
+    )
+    nb = new_notebook(cells=[new_markdown_cell("# 05"), code, new_markdown_cell("**1 One.**")])
+    lacking = "head foot predictions answers marks challenge glossary pictures".split()
+    assert list(gaps(nb, "05_one_core")) == lacking

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cnnlab.course import lesson
+from cnnlab.course import render
 from cnnlab.runtime import setup
 
 ROOT = Path(__file__).resolve().parents[2]
-CELL = lesson.setup_source(None, [])
+CELL = render.setup_source(None, [])
 WHEEL = "cnnlab-9.9-py3-none-any.whl"
 CUT_SHORT = b"PK, and then the network failed"
 INSTALLING = "installing cnnlab, once: a minute or so\n"
@@ -81,8 +81,8 @@ def test_where_there_is_nothing_the_cell_says_one_sentence(world):
     for folder in ("cnnlab", "lessons/cnnlab"):  # of somebody else
         (world / "course" / folder).mkdir(parents=True)
     (world / "course" / "cnnlab.zip").write_bytes(CUT_SHORT)
-    assert run(world) == (1, "", f"{lesson.OTHERWISE}\n")
-    assert len(lesson.OTHERWISE.split(". ")) == 1 and asked(world) == []
+    assert run(world) == (1, "", f"{render.OTHERWISE}\n")
+    assert len(render.OTHERWISE.split(". ")) == 1 and asked(world) == []
 
 
 @pytest.mark.parametrize("clone", ["course", "course/lessons", "course/cnnlab-main"])

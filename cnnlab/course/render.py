@@ -1,22 +1,31 @@
-"""A lesson as a file: the cells that are stamped, its canonical form, what may not be in it."""
+"""Lessons as they are stored: run, given the cells that are written for them, and canonical.
+
+Written are the title, the setup cell, copies of kernels, the model answers at the end, and how long
+slow cells take. The canonical form is the only one that is committed.
+"""
 
 import ast
+import base64
 import copy
 import hashlib
+import io
+import math
 import re
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
+from PIL import Image  # which Matplotlib brings
 
-from cnnlab.course import answers, parts
+from cnnlab.course import answers, check, parts
+from cnnlab.course.execute import execute
+from cnnlab.runtime.files import replacing
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "cnnlab"
-MAX_BYTES = 700_000
-CLOSING = "In this lesson we have"
+PACKAGE = Path(__file__).resolve().parents[1]
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -37,12 +46,11 @@ if not pydoc.locate("cnnlab.runtime.setup.ready"):
     %pip install --quiet "{package} @ git+{address}"
 """
 
-# Absolute paths of two names or more, except those on every Linux, and object addresses.
-MACHINE_PATH = re.compile(r"(?<![\w.:/<~])/(?!proc/|sys/|dev/)(?:[\w.+-]+/)+[\w.+-]*|site-packages")
-MEMORY_ADDRESS = re.compile(r"\b0x[0-9a-f]{8,}", re.IGNORECASE)
-INLINE_IMAGE = re.compile(r"data:image/[\w+]+;base64,[\w+/=]+")  # letters of which look like paths
-IMAGE_TAG = re.compile(r"<img\b[^>]*>")
-ALT = re.compile(r"\balt=[\"'][^\"']*\w")
+SLOW = 5  # seconds; what is quicker says nothing
+# Below so many seconds, a cell "takes about" this: coarse, so that a render changes few of them.
+ABOUT = {15: "10 s", 30: "20 s", 50: "40 s", 90: "1 min", 180: "2 min", math.inf: "5 min"}
+DURATION = re.compile(r"# takes about (\d+) (s|min)")
+OPAQUE = 255, 255  # the least and the most of an alpha channel
 
 
 # --- stamped cells ------------------------------------------------------------------------------
@@ -55,7 +63,8 @@ def title_source(source: str, name: str, address: str | None) -> str:
     any other address there is no badge.
     """
     heading, *rest = source.strip().splitlines()
-    heading = parts.heading(name.removesuffix(".ipynb")) or heading
+    listed = parts.lessons().get(name.removesuffix(".ipynb"))
+    heading = listed.heading if listed else heading
     text = "\n".join(line for line in rest if not line.startswith(BADGE)).strip()
     badge = ""
     if address and address.startswith("https://github.com/"):
@@ -83,19 +92,17 @@ def kernel_source(name: str) -> str:
     *module, function = name.split(".")
     if module[1:] == ["cu"]:
         return cuda_source(module[0], function)
-    of_class = module.pop() if module and module[-1][0].isupper() else None
-    places = [PACKAGE.joinpath(*room, *module) for room in (["kernels"], [])]
-    for path in (place.with_suffix(".py") for place in places if module):
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    owner = module.pop() if module and module[-1][0].isupper() else None
+    files = [PACKAGE.joinpath(*room, *module).with_suffix(".py") for room in (["kernels"], [])]
+    for text in (file.read_text(encoding="utf-8") for file in files if file.is_file()):
         nodes = ast.parse(text).body
-        if of_class:
-            classes = [n for n in nodes if isinstance(n, ast.ClassDef) and n.name == of_class]
-            nodes = [node for one in classes for node in one.body]
+        if owner:
+            classes = (node for node in nodes if isinstance(node, ast.ClassDef))
+            nodes = [node for each in classes if each.name == owner for node in each.body]
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                lines = text.splitlines()[first - 1 : node.end_lineno]
-                return textwrap.dedent("\n".join(lines))
+                return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
     raise ValueError(f"kernel: expected module.function below cnnlab, got {name!r}")
 
 
@@ -104,18 +111,19 @@ def cuda_source(file: str, kernel: str) -> str:
 
     Where the source defines sizes and macros, it is compiled whole, with the cell's function in it.
     """
-    path = (PACKAGE / "cuda" / file).with_suffix(".cu")
+    path = PACKAGE / "cuda" / f"{file}.cu"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     whole = re.search("^#define", text, re.MULTILINE)
     start = "[^\\n/]*" if whole else 'extern "C" __global__ void '
     pattern = rf"^(?://[^\n]*\n)*{start}\b{re.escape(kernel)}\(.*?^}}"
-    if found := re.search(pattern, text, re.MULTILINE | re.DOTALL):
-        if whole:
-            return f"%%cuda {kernel} in {file}\n{found[0]}"
-        helpers = re.findall(r"^(__device__ \w+ (\w+)\(.*\n)", text, re.MULTILINE)
-        used = [line for line, helper in helpers if f"{helper}(" in found[0]]
-        return f"%%cuda {kernel}\n{''.join(used)}{found[0]}"
-    raise ValueError(f"kernel: expected a kernel of cnnlab/cuda, got {file}.cu.{kernel}")
+    match = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+    if not match:
+        raise ValueError(f"kernel: expected a kernel of cnnlab/cuda, got {file}.cu.{kernel}")
+    if whole:
+        return f"%%cuda {kernel} in {file}\n{match[0]}"
+    helpers = re.findall(r"^(__device__ \w+ (\w+)\(.*\n)", text, re.MULTILINE)
+    used = [line for line, helper in helpers if f"{helper}(" in match[0]]
+    return f"%%cuda {kernel}\n{''.join(used)}{match[0]}"
 
 
 def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
@@ -160,6 +168,57 @@ def goal(nb: NotebookNode) -> str:
     blocks = [block.strip() for block in source.split("\n\n")[1:]]
     blocks = [block for block in blocks if block and not block.startswith(BADGE)]
     return " ".join(blocks[0].split()) if blocks else ""
+
+
+# --- after a run: how long slow cells took, images in fewer bytes -------------------------------
+
+
+def seconds(cell: NotebookNode) -> float:
+    """How long a code cell has run, by the times that nbclient's `record_timing` noted; else 0."""
+    times = cell.metadata.get("execution", {})
+    if not (start := times.get("iopub.execute_input")) or "shell.execute_reply" not in times:
+        return 0.0
+    end = datetime.fromisoformat(times["shell.execute_reply"])
+    return (end - datetime.fromisoformat(start)).total_seconds()
+
+
+def note_durations(nb: NotebookNode) -> None:
+    """Write above each slow cell of a notebook that has just run how long it took, in coarse steps.
+
+    The comment comes first, but after a cell magic. Cells that are stamped stay as they are.
+    """
+    for cell in nb.cells:
+        stamped = "setup" in cell.metadata.get("tags", []) or shows_kernel(cell)
+        if cell.cell_type == "code" and not stamped:
+            lines = [line for line in cell.source.split("\n") if not DURATION.fullmatch(line)]
+            if (took := seconds(cell)) >= SLOW:
+                about = next(text for most, text in ABOUT.items() if took < most)
+                lines.insert(lines[0].startswith("%%"), f"# takes about {about}")
+            cell.source = "\n".join(lines)
+
+
+def noted_seconds(nb: NotebookNode) -> int:
+    """The seconds that the comments in a notebook's slow cells add up to; 0 if none is slow."""
+    lines = (line for cell in nb.cells for line in cell.source.split("\n"))
+    matches = (DURATION.fullmatch(line) for line in lines)
+    return sum(int(match[1]) * {"s": 1, "min": 60}[match[2]] for match in matches if match)
+
+
+def lighten(nb: NotebookNode) -> None:
+    """Store each PNG of a notebook's outputs as small as it can be without loss."""
+    for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
+        if text := output.get("data", {}).get("image/png"):
+            output.data["image/png"] = base64.b64encode(light(base64.b64decode(text))).decode()
+
+
+def light(png: bytes) -> bytes:
+    """The image without an alpha channel that says nothing; the same bytes if none are saved."""
+    image = Image.open(io.BytesIO(png))
+    if image.mode == "RGBA" and image.getchannel("A").getextrema() == OPAQUE:
+        image = image.convert("RGB")
+    file = io.BytesIO()
+    image.save(file, "png", optimize=True)
+    return min(png, file.getvalue(), key=len)
 
 
 # --- canonical form -----------------------------------------------------------------------------
@@ -220,11 +279,11 @@ def collapse(text: str, keep_bars: bool) -> str:
     """The text with each overwritten line in its last state, or left out."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
+        last = next((state for state in reversed(line.split("\r")) if state), "")
         if "\r" not in line:
             lines.append(line)
-        elif keep_bars:
-            last = [state for state in line.split("\r") if state][-1:]
-            lines += [state.rstrip() for state in last if state.strip()]
+        elif keep_bars and last.strip():
+            lines.append(last.rstrip())
     return "\n".join(lines)
 
 
@@ -233,62 +292,90 @@ def to_text(nb: NotebookNode) -> str:
     return v4.writes(nb, indent=1) + "\n"
 
 
-# --- what may not be in a lesson ----------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------
 
 
-def problems(nb: NotebookNode) -> Iterator[str]:
-    """Yield the reasons, one sentence each, not to commit an executed canonical notebook."""
-    expected = 0
-    for number, cell in enumerate(nb.cells, start=1):
-        if cell.cell_type != "code":
-            continue
-        first_line = cell.source.strip().partition("\n")[0]
-        where = f"cell {number} ({first_line})"
-        expected += 1
-        if not first_line:
-            yield f"cell {number} is an empty code cell"
-        if cell.execution_count != expected:
-            yield f"{where}: expected execution count {expected}, got {cell.execution_count}"
-            expected = cell.execution_count or expected
-        for output in cell.outputs:
-            yield from (f"{where} {problem}" for problem in output_problems(output))
-    if not any(cell.get("outputs") for cell in nb.cells):
-        yield "has no outputs"
-    if not nb.cells or CLOSING not in nb.cells[-1].source:
-        yield f"does not end with a section '{CLOSING}'"
-    if (size := len(to_text(nb).encode())) > MAX_BYTES:
-        yield f"size: expected at most {MAX_BYTES:,} bytes, got {size:,}"
+def render(wanted: list[str], notebooks: Path, address: str | None) -> int:
+    """Execute the lessons and store them, stamped and canonical; return the exit status.
+
+    A lesson with a problem stays as it was.
+    """
+
+    def problems(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
+        if error := execute(stamped, path, strict=True):
+            return [error]
+        note_durations(stamped)
+        lighten(stamped)
+        stamped = canonical(stamped)
+        wrong = [*check.problems(stamped), *check.undescribed(stamped)]
+        return wrong or store(stamped, path)
+
+    return for_each(wanted, notebooks, address, problems)
 
 
-def undescribed(nb: NotebookNode) -> Iterator[str]:
-    """Yield the images of a notebook that have no alternative text, by their cell."""
-    for number, cell in enumerate(nb.cells, start=1):
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            bare = [
-                kind
-                for kind in data
-                if kind.startswith("image/") and not output.metadata.get(kind, {}).get("alt")
-            ]
-            tags = IMAGE_TAG.findall("".join(data.get("text/html", "")))
-            if bare or not all(map(ALT.search, tags)):
-                first_line = cell.source.strip().partition("\n")[0]
-                yield f"cell {number} ({first_line}) shows an image without alternative text"
+def restamp(wanted: list[str], notebooks: Path, address: str | None) -> int:
+    """Write titles, badges, setup cells and answers anew, without running; return the status.
+
+    All else stays as it was rendered. A lesson that was edited since, or that shows a kernel which
+    has changed, is named and left alone.
+    """
+
+    def problems(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
+        old, new = ([c.source for c in each.cells if shows_kernel(c)] for each in (nb, stamped))
+        if old != new or to_text(canonical(nb)) != path.read_text(encoding="utf-8"):
+            return [f"has to be run → make render LESSON={path.stem}"]
+        return store(canonical(stamped), path)
+
+    return for_each(wanted, notebooks, address, problems)
 
 
-def output_problems(output: NotebookNode) -> Iterator[str]:
-    """Yield the problems of one output."""
-    if output.output_type == "error":
-        yield f"raised {output.ename}: {output.evalue}"
-        return
-    data = {"text/plain": output.text} if output.output_type == "stream" else output.data
-    text = "\n".join(str(data[kind]) for kind in data if kind.startswith("text/"))
-    text = INLINE_IMAGE.sub("", text)
-    if output.get("name") == "stderr":
-        yield f"writes to standard error: {text.strip().splitlines()[0]}"
-    if any(kind.startswith("application/vnd.jupyter.widget") for kind in data):
-        yield "shows a widget, which a rendered page cannot"
-    if found := MACHINE_PATH.search(text):
-        yield f"shows a path of this machine: {found[0]}"
-    if found := MEMORY_ADDRESS.search(text):
-        yield f"shows a memory address: {found[0]}"
+def verify(wanted: list[str], notebooks: Path, address: str | None) -> int:
+    """Check that the lessons are stored as rendered, without executing them; return the status."""
+
+    def problems(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
+        wrong = list(check.problems(nb))
+        if to_text(canonical(nb)) != path.read_text(encoding="utf-8"):
+            wrong.append("is not in canonical form, or was edited after rendering")
+        if stamped != nb:
+            wrong.append("has an outdated title, setup or kernel cell")
+        return [*wrong, f"→ make render LESSON={path.stem}"] if wrong else []
+
+    status = for_each(wanted, notebooks, address, problems)
+    if not status:
+        print(f"{plural(len(parts.find_lessons(wanted, notebooks)))} in canonical form")
+    return status
+
+
+def for_each(wanted: list[str], notebooks: Path, address: str | None, problems: Callable) -> int:
+    """Call problems(path, notebook, stamped copy) for each lesson; report, and return the status.
+
+    What cannot be stamped is a problem, too.
+    """
+    failures = {}
+    for path in parts.find_lessons(wanted, notebooks):
+        nb = nbformat.read(path, as_version=4)
+        try:
+            failures[path.stem] = problems(path, nb, stamp(nb, path.name, address))
+        except ValueError as problem:
+            failures[path.stem] = [str(problem)]
+    return report(failures)
+
+
+def store(nb: NotebookNode, path: Path) -> list[str]:
+    """Write a notebook to its file, whole or not at all; return no problems."""
+    with replacing(path) as file:
+        file.write(to_text(nb).encode())
+    return []
+
+
+def plural(n: int) -> str:
+    """A number of lessons, such as "1 lesson" or "6 lessons"."""
+    return f"{n} lesson{'s' if n != 1 else ''}"
+
+
+def report(failures: dict[str, list[str]]) -> int:
+    """Print the problems of each lesson, if any, to standard error; return the exit status."""
+    for name, texts in failures.items():
+        if texts:
+            print(f"\n{name}:", *texts, sep="\n  ", file=sys.stderr)
+    return int(any(failures.values()))
