@@ -26,12 +26,12 @@ def _widen_vectors() -> None:
     import llvmlite.binding
 
     try:
-        found = llvmlite.binding.get_host_cpu_features()
+        result = llvmlite.binding.get_host_cpu_features()
     except RuntimeError:  # LLVM cannot tell on this system
         return
-    if not found.get("avx512f"):
+    if not result.get("avx512f"):
         return
-    features = f"{found.flatten()},-prefer-256-bit"
+    features = f"{result.flatten()},-prefer-256-bit"
     os.environ.setdefault("NUMBA_CPU_FEATURES", features)
     if "numba" in sys.modules:
         import numba  # waits for a thread that is just importing it

@@ -95,8 +95,8 @@ def add_train_options(command: Parser) -> None:
     option("--network", default="report", choices=NETWORKS, help="(default: report)")
     what = f"epochs in all (default: 1, or 10 where there are fewer than {MANY:,} images)"
     option("--epochs", type=parse_whole, metavar="N", help=what)
-    ways = "; ".join(f"{way.name}: {way.summary}" for way in OPTIMIZERS.values())
-    option("--optimizer", default="sgd", choices=OPTIMIZERS, help=f"(default: sgd) {ways}")
+    algorithms = "; ".join(f"{way.name}: {way.summary}" for way in OPTIMIZERS.values())
+    option("--optimizer", default="sgd", choices=OPTIMIZERS, help=f"(default: sgd) {algorithms}")
     usual = ", ".join(f"{way.load().usual} of {way.name}" for way in OPTIMIZERS.values())
     what = f"learning rate (default: {usual})"
     option("--rate", type=parse_positive, metavar="R", help=what)

@@ -26,14 +26,14 @@ def tree(file: Path) -> ast.Module:
 
 def imported(root: ast.AST) -> set[str]:
     """The full names of what a tree imports, also within functions."""
-    found = set()
+    result = set()
     for node in ast.walk(root):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: import by the full name"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            result |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return result
 
 
 def module_of(name: str) -> str:
@@ -49,15 +49,15 @@ def module_of(name: str) -> str:
 @functools.cache
 def names_in(module: str) -> set[str]:
     """The names that a module defines or imports, and the modules in it if it is a package."""
-    found = {name.rpartition(".")[2] for name in FILES if name.rpartition(".")[0] == module}
+    result = {name.rpartition(".")[2] for name in FILES if name.rpartition(".")[0] == module}
     for node in ast.walk(tree(FILES[module])):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            result.add(node.name)
         elif isinstance(node, ast.alias):
-            found.add(node.asname or node.name)
+            result.add(node.asname or node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found
+            result.add(node.id)
+    return result
 
 
 def of_cnnlab(root: ast.AST) -> set[str]:
@@ -81,9 +81,9 @@ def room(module: str) -> str:
 
 def arrows() -> dict[str, set[str]]:
     """The rooms that each room imports. What an entry names counts, though it is loaded later."""
-    found = {room(name): set() for name in FILES if name}
+    result = {room(name): set() for name in FILES if name}
     for name, file in ((name, file) for name, file in FILES.items() if name):
         loaded = {module_of(entry.replace(":", ".")) for entry in entries(file)}
         for other in IMPORTS[name] | loaded:
-            found[room(name)] |= {room(other)} - {room(name)}
-    return found
+            result[room(name)] |= {room(other)} - {room(name)}
+    return result

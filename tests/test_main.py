@@ -234,12 +234,12 @@ def test_numpys_products_take_one_core(monkeypatch):
 
 def test_virtual_ranks_train_as_one_does(capsys, tmp_path):
     options = "--data", "digits", "--images", "200", "--batch", "32", "--epochs", "2", "--json"
-    told = []
+    reported = []
     for ranks in ((), ("--virtual", "4", "--ranks", "data", "--link", "1us,10GB/s")):
         assert main(["train", *options, *ranks]) == 0
-        told.append(capsys.readouterr().out.splitlines())
-    assert "4 virtual ranks, links of 1 µs and 10 GB/s: seconds are of their clocks" in told[1]
-    one, four = (json.loads(lines[-1]) for lines in told)
+        reported.append(capsys.readouterr().out.splitlines())
+    assert "4 virtual ranks, links of 1 µs and 10 GB/s: seconds are of their clocks" in reported[1]
+    one, four = (json.loads(lines[-1]) for lines in reported)
     assert (one["virtual"], four["virtual"], four["n_ranks"]) == (False, True, 4)
     assert four["test_accuracy"] == one["test_accuracy"]
     assert four["train_loss"] == pytest.approx(one["train_loss"], abs=1e-4)
@@ -259,13 +259,13 @@ def test_virtual_ranks_train_as_one_does(capsys, tmp_path):
 def test_virtual_ranks_cut_the_network(words, capsys):
     options = "train --data digits --images 40 --batch 16 --epochs 1 --json".split()
     network = [words[words.index("--network") :]] if "--network" in words else [""]
-    told = []
+    reported = []
     for ranks in (*network, words):
         assert main([*options, *ranks.split()]) == 0
-        told.append(last_json(capsys))
-    assert told[1]["train_loss"] == pytest.approx(told[0]["train_loss"], abs=1e-4)
-    assert told[1]["virtual"] and told[1]["method"] in words
-    assert told[1].get("schedule", "") in words and told[1].get("n_micro", 2) == 2
+        reported.append(last_json(capsys))
+    assert reported[1]["train_loss"] == pytest.approx(reported[0]["train_loss"], abs=1e-4)
+    assert reported[1]["virtual"] and reported[1]["method"] in words
+    assert reported[1].get("schedule", "") in words and reported[1].get("n_micro", 2) == 2
 
 
 @pytest.mark.parametrize(
@@ -290,10 +290,10 @@ def test_impossible_virtual_ranks_are_one_line(capsys, words, text):
 def test_train_steps_with_the_optimizer_asked_for(capsys, tmp_path):
     words = "train --data digits --images 96 --batch 32 --epochs 2 --optimizer adam --json".split()
     assert main([*words, "--save", str(tmp_path / "a.npz")]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert told["optimizer"] == "adam"
+    reported = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert reported["optimizer"] == "adam"
     expected = train(load("digits", 96), optimizer="adam", batch=32, epochs=2, progress=False)
-    assert told["train_loss"] == expected.history[-1]["loss"]
+    assert reported["train_loss"] == expected.history[-1]["loss"]
     with pytest.raises(SystemExit, match="2"):
         main(["train", "--optimizer", "newton"])
     assert "--optimizer: invalid choice: 'newton'" in capsys.readouterr().err

@@ -11,10 +11,10 @@ from cnnlab.__main__ import main, parser
 PAGE = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:mpiexec -n (\d+) |srun .*?)?python -m cnnlab (\w.*)$", re.MULTILINE)
-COMMANDS = [found for block in BLOCKS for found in COMMAND.findall(block.replace("\\\n", ""))]
+COMMANDS = [result for block in BLOCKS for result in COMMAND.findall(block.replace("\\\n", ""))]
 # `layers` and lost workers want real ranks; tests/ranks/test_slurm.py runs the script for Slurm.
 REAL = r"ranks layers|.*--lost|.*\$"
-TRAININGS = [found for found in COMMANDS if re.match(f"train --(?!{REAL})", found[1])]
+TRAININGS = [result for result in COMMANDS if re.match(f"train --(?!{REAL})", result[1])]
 SMALL = "--data", "digits", "--images", "256", "--epochs", "1"
 
 

@@ -70,12 +70,12 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
             if name == "fill":
                 self[...] = arguments[0]
                 return None
-            found = getattr(self.array, name)(*arguments, **options)
-            if isinstance(found, np.ndarray) and np.shares_memory(found, self.array):
+            result = getattr(self.array, name)(*arguments, **options)
+            if isinstance(result, np.ndarray) and np.shares_memory(result, self.array):
                 positions = getattr(self.positions, name)(*arguments, **options)
-                return Watched(self.name, found, self.log, positions)
+                return Watched(self.name, result, self.log, positions)
             self.note(READ, self.positions)
-            return self.of_kernel(found)
+            return self.of_kernel(result)
 
         return method
 

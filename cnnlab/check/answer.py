@@ -71,11 +71,16 @@ def parts(answer) -> Iterator[object]:
 
 def named(function: types.FunctionType) -> list[object]:
     """What the code of a function names: see `parts`."""
-    found, codes = [function.__defaults__ or (), function.__kwdefaults__ or ()], [function.__code__]
-    found += [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    result, codes = (
+        [function.__defaults__ or (), function.__kwdefaults__ or ()],
+        [function.__code__],
+    )
+    result += [
+        cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()
+    ]
     for code in codes:
         codes += [const for const in code.co_consts if inspect.iscode(const)]
-        found += [const for const in code.co_consts if isinstance(const, str)]
+        result += [const for const in code.co_consts if isinstance(const, str)]
         modules = [sys.modules[name] for name in code.co_names if name in sys.modules]
         values = [
             function.__globals__[name] for name in code.co_names if name in function.__globals__
@@ -83,10 +88,10 @@ def named(function: types.FunctionType) -> list[object]:
         for value in (*modules, *values):
             while isinstance(value, types.ModuleType) and within(value.__name__, ("cnnlab",)):
                 inner = [vars(value)[name] for name in code.co_names if name in vars(value)]
-                found += inner
+                result += inner
                 value = next((i for i in inner if isinstance(i, types.ModuleType)), None)
-            found.append(value)
-    return found
+            result.append(value)
+    return result
 
 
 def origin(part) -> str:
@@ -94,8 +99,8 @@ def origin(part) -> str:
     part = getattr(part, "py_func", part)
     if isinstance(part, types.ModuleType):
         return part.__name__
-    of = part if isinstance(part, type | types.FunctionType) else type(part)
-    return str(getattr(of, "__module__", ""))
+    group = part if isinstance(part, type | types.FunctionType) else type(part)
+    return str(getattr(group, "__module__", ""))
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:

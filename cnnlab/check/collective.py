@@ -31,13 +31,13 @@ def kernel(
     patience *= 4 if given[-1] else 1
     try:
         with contextlib.nullcontext(ranks) if ranks else cluster(MOST) as ranks:
-            found = next(filter(None, ranks.run(probe, *given, timeout=patience)), "")
+            result = next(filter(None, ranks.run(probe, *given, timeout=patience)), "")
     except RankError as error:
-        found = str(error).partition("\n")[0]
-        if "not finished in time" in found:
-            found = f"deadlock, {found}: each waits for a message that no rank sends"
-    said = f"not yet right: {found}" if found else f"is right on 1 to {MOST} ranks"
-    return Verdict(not found, f"{operation} {said}")
+        result = str(error).partition("\n")[0]
+        if "not finished in time" in result:
+            result = f"deadlock, {result}: each waits for a message that no rank sends"
+    said = f"not yet right: {result}" if result else f"is right on 1 to {MOST} ranks"
+    return Verdict(not result, f"{operation} {said}")
 
 
 def collective(operation: str, function: Callable, ranks: Cluster | None = None, **how) -> bool:

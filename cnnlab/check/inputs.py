@@ -32,7 +32,7 @@ class Case:
             sizes[outer] = (sizes[inner] - sizes["K"]) // self.stride + 1
         return sizes
 
-    def of(self, operation: str) -> "Case":
+    def suited(self, operation: str) -> "Case":
         """The case for an operation: where windows are as large as their stride, both are K.
 
         They are as large as the stride of the case, if that is more than one.
@@ -134,13 +134,13 @@ CROWDS = [
 
 def chosen(operation: str, cases: Sequence[Case]) -> list[Case]:
     """The cases that differ for an operation: in a size that it has, its stride, or the numbers."""
-    found = {}
+    result = {}
     for each in cases:
         if each.stride == 1 or operation in STRIDES:
-            asked = each.of(operation)
+            asked = each.suited(operation)
             shapes = tuple(map(asked.shape, CONTRACT[operation].values()))
-            found.setdefault((shapes, asked.stride, each.kind), each)
-    return list(found.values())
+            result.setdefault((shapes, asked.stride, each.kind), each)
+    return list(result.values())
 
 
 # --- fresh cases, for who grades ----------------------------------------------------------------
@@ -184,7 +184,7 @@ def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[st
 
     `labels` are classes; for the others see `numbers`. Arrays of floats have guards.
     """
-    rng, asked, arrays = np.random.default_rng(seed), case.of(operation), {}
+    rng, asked, arrays = np.random.default_rng(seed), case.suited(operation), {}
     for name, letters in CONTRACT[operation].items():
         shape = asked.shape(letters)
         if name == "labels":

@@ -102,7 +102,7 @@ def labels(among: Sequence[str], asks: Sequence[str], *hints: str):
             if len(words) != len(expected) or wrong:
                 what = f"{len(expected)} of {', '.join(among)}"
                 return Verdict(False, f"{name}: expected {what}, got {words}")
-            right = [word == its for word, its in zip(words, expected, strict=True)]
+            right = [word == local for word, local in zip(words, expected, strict=True)]
             text = f"{name}: {sum(right)} of {len(right)} right"
             for k, word in enumerate(words):
                 if word is not ... and not right[k]:
@@ -126,11 +126,11 @@ def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: floa
                 numbers = draw(generator())
                 at = f"{name}({', '.join(f'{key}={value:.6g}' for key, value in numbers.items())})"
                 try:
-                    found = number_verdict(at, got(**numbers), model(**numbers), rtol)
+                    result = number_verdict(at, got(**numbers), model(**numbers), rtol)
                 except Exception as error:  # an answer may fail in any way: the verdict says how
-                    found = Verdict(False, f"{at}: raised {type(error).__name__}: {error}")
-                if not found:
-                    return found
+                    result = Verdict(False, f"{at}: raised {type(error).__name__}: {error}")
+                if not result:
+                    return result
             return Verdict(True, f"{name}: right for {FRESH} draws of fresh numbers")
 
         return judge
@@ -147,8 +147,8 @@ def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, 
 
     def verdict(model, name):
         def judge(got) -> Verdict:
-            found = borrowed(op, got)
-            return by(op, got, **options) if found is None else found
+            result = borrowed(op, got)
+            return by(op, got, **options) if result is None else result
 
         return judge
 

@@ -69,8 +69,8 @@ def kernel(operation: str, function: Callable, **options) -> Verdict:
         text = "expected a compiled kernel, got plain Python: decorate it with @numba.njit"
         return Verdict(False, f"{operation}: {text}")
     count = vector_instructions(function)
-    found = f"; {count}" if count else ", but there are no"
-    return Verdict(count > 0, f"{verdict.text}{found} vector instructions in its machine code")
+    result = f"; {count}" if count else ", but there are no"
+    return Verdict(count > 0, f"{verdict.text}{result} vector instructions in its machine code")
 
 
 def vectorized(operation: str, function: Callable, **options) -> bool:

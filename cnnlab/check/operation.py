@@ -33,7 +33,7 @@ def try_case(
     differ by so many times what the largest may. `options` go to the function. A wrong function
     never raises.
     """
-    case = case.of(operation)
+    case = case.suited(operation)
     arrays = draw(operation, case, dtype, seed)
     before = {name: array.copy() for name, array in arrays.items()}
     *inputs, output = arrays

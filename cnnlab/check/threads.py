@@ -53,15 +53,15 @@ def follow(operation: str, function: Callable, options: dict) -> Verdict | None:
 
     None if the kernel cannot be followed as plain Python: then only repeated runs can show a race.
     """
-    case = STRIDE_ONE[2].of(operation)
+    case = STRIDE_ONE[2].suited(operation)
     options = stride_of(operation, case) | options
     try:
         with np.errstate(all="ignore"), limit(PATIENCE):  # outputs hold NaN before they are written
-            found = race(function, draw(operation, case), **options)
+            result = race(function, draw(operation, case), **options)
     except (TypeError, AttributeError, NumbaError):
         return None
     except OutOfTime:
         return Verdict(False, f"{at(case)}: not done after {PATIENCE} seconds as plain Python")
     except IndexError as error:
         return Verdict(False, f"{at(case)}: {error}")
-    return Verdict(found is None, f"{at(case)}: {found}")
+    return Verdict(result is None, f"{at(case)}: {result}")

@@ -59,8 +59,8 @@ def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "")
     if got is None or got is ...:
         return Verdict(False, f"{what}: not yet answered").report()
     verdict = number_verdict(what, got, expected, rtol)
-    told = f" — {why}" if why and verdict else ""
-    return replace(verdict, text=f"{verdict.text}{told}").report()
+    message = f" — {why}" if why and verdict else ""
+    return replace(verdict, text=f"{verdict.text}{message}").report()
 
 
 def number_verdict(what: str, got, expected: float, rtol: float) -> Verdict:
@@ -148,8 +148,8 @@ def predict(
     elif not fits(guess, among):
         print(f"{what}: expected {wanted}, got {guess!r}")
     else:
-        told = distance(guess, measured) if not among else "; right" * (guess == measured)
-        print(f"{what}: you guessed {said(guess, unit)}, it is {said(measured, unit)}{told}")
+        message = distance(guess, measured) if not among else "; right" * (guess == measured)
+        print(f"{what}: you guessed {said(guess, unit)}, it is {said(measured, unit)}{message}")
         if why:
             print(f"Why: {why}")
 

@@ -123,15 +123,15 @@ def assignment(path: Path, title: str, due: str, seed: int) -> NotebookNode:
     """
     nb = nbformat.read(path, as_version=4)
     at = next((i for i, cell in enumerate(nb.cells) if HEADING in cell.source), len(nb.cells))
-    ways = {n: way for cell in nb.cells[at:] for n, *way in WAY.findall(cell.source)}
+    algorithms = {n: way for cell in nb.cells[at:] for n, *way in WAY.findall(cell.source)}
     last = max((i for i, cell in enumerate(nb.cells) if CALL.search(cell.source)), default=0)
     asked = nb.cells[at : last + 1]
     while nb.cells[last + 1].cell_type == "code":  # a picture of the last answer
         asked.append(nb.cells[last := last + 1])
-    if not asked or not ways:
+    if not asked or not algorithms:
         raise ValueError(f"{path.name}: expected exercises, and one way to do each; got none")
     setup, *before = (cell.source for cell in nb.cells[:at] if cell.cell_type == "code")
-    exercises = alone(exercise_cells(asked, ways, seed), before)
+    exercises = alone(exercise_cells(asked, algorithms, seed), before)
     due = f" · due: {due}" if due else ""
     heading = nb.cells[0].source.partition("\n")[0]
     cells = [
@@ -154,10 +154,10 @@ def for_students(nb: NotebookNode) -> NotebookNode:
     return nb
 
 
-def exercise_cells(asked: list[NotebookNode], ways: dict, seed: int) -> list[NotebookNode]:
+def exercise_cells(asked: list[NotebookNode], algorithms: dict, seed: int) -> list[NotebookNode]:
     """The cells of the exercises; each answer and each check has a cell of its own.
 
-    `ways` has the language and the code of one way to do each exercise, by number.
+    `algorithms` has the language and the code of one way to do each exercise, by number.
     """
     cells, number, marks = [], "", ""
     for cell in asked:
@@ -167,14 +167,16 @@ def exercise_cells(asked: list[NotebookNode], ways: dict, seed: int) -> list[Not
             number, marks = (EXERCISE.findall(source) or [(number, marks)])[-1]
             cells.append(v4.new_markdown_cell(source))
             continue
-        found = CALL.search(source)
-        before, after = (source[: found.start()], source[found.end() :]) if found else (source, "")
+        result = CALL.search(source)
+        before, after = (
+            (source[: result.start()], source[result.end() :]) if result else (source, "")
+        )
         if before.strip():
             cells.append(v4.new_code_cell(before.strip()))
-        if found:
-            call, name, variable = found.groups()
+        if result:
+            call, name, variable = result.groups()
             answer, hidden = cells[-1], f"{call}.grade({variable}, seed={seed})"
-            answer.source = solved(answer.source, *ways[number], name, variable)
+            answer.source = solved(answer.source, *algorithms[number], name, variable)
             answer.metadata.nbgrader = metadata(name)
             check = f"{call}({variable});\n### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
             graded = {"nbgrader": metadata(f"check-{name}", points=len(marks))}
@@ -277,8 +279,8 @@ def bound(alias: ast.alias) -> str:
 
 def names(source: str) -> tuple[set[str], set[str]]:
     """The names that a cell takes from elsewhere, and those that it defines."""
-    if found := re.match(r"%%cuda (\w+)", source):
-        return set(), {found[1]}
+    if result := re.match(r"%%cuda (\w+)", source):
+        return set(), {result[1]}
     nodes = list(ast.walk(python(source)))
     made = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     made |= imports_of(source)

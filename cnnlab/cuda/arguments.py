@@ -60,8 +60,8 @@ class Parameter(NamedTuple):
 def code(source: str) -> str:
     """The source with its comments blank, so that lines and columns stay."""
 
-    def blank(found: re.Match) -> str:
-        return found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0])
+    def blank(result: re.Match) -> str:
+        return result[0] if result[0][0] == '"' else re.sub(r"[^\n]", " ", result[0])
 
     return NOT_CODE.sub(blank, source)
 
@@ -78,8 +78,8 @@ def function_in(source: str, name: str) -> re.Match:
     Raises ValueError if it does not.
     """
     pattern = rf"^[^\n/]*\b{re.escape(name)}\(.*?^}}"
-    if found := re.search(pattern, source, re.MULTILINE | re.DOTALL):
-        return found
+    if result := re.search(pattern, source, re.MULTILINE | re.DOTALL):
+        return result
     raise ValueError(f"source: expected a function {name}, got none")
 
 
@@ -88,9 +88,9 @@ def kernels_of(source: str) -> dict[str, list[Parameter]]:
 
     Raises ValueError for a source without a kernel, and for a kernel that cannot be launched.
     """
-    text = HEAD.sub(lambda found: " " * len(found[0]), code(source))
+    text = HEAD.sub(lambda result: " " * len(result[0]), code(source))
     aliases = {a or c: b or d for b, a, c, d in ALIAS.findall(text)}
-    found = {}
+    result = {}
     for kernel in KERNEL.finditer(text):
         template, _, kind, name, inside = kernel.groups()
         line = said(source, kernel.end(4))  # that of the name
@@ -103,12 +103,12 @@ def kernels_of(source: str) -> dict[str, list[Parameter]]:
             got = kind.strip() or "no type"
             raise ValueError(f"source: {name}: expected void, got {got}: {line}")
         try:
-            found[name] = parameters(inside, aliases)
+            result[name] = parameters(inside, aliases)
         except ValueError as problem:
             raise ValueError(f"{problem}: {line}") from None
-    if not found:
+    if not result:
         raise ValueError("source: expected a __global__ function, got none")
-    return found
+    return result
 
 
 def parameters(text: str, aliases: dict[str, str] | None = None) -> list[Parameter]:
@@ -116,7 +116,7 @@ def parameters(text: str, aliases: dict[str, str] | None = None) -> list[Paramet
 
     `aliases` are the source's own names of types. Raises ValueError for an unknown type.
     """
-    found = []
+    result = []
     text = ROWS.sub(r"*\1", text)
     for parameter in text.split(",") if text.strip() not in ("", "void") else ():
         star = "*" if "*" in parameter or "[" in parameter else ""
@@ -132,8 +132,8 @@ def parameters(text: str, aliases: dict[str, str] | None = None) -> list[Paramet
                 f"half or vectors such as float4, got {' '.join(parameter.split())!r}"
             )
         const = "const" in re.split(r"[*[]", parameter)[0].split()
-        found.append(Parameter(name, kind + star, const))
-    return found
+        result.append(Parameter(name, kind + star, const))
+    return result
 
 
 def checked(kernel: str, parameter: Parameter, value):

@@ -78,7 +78,7 @@ def stamps_of(calls: Sequence[Callable], waits: bool) -> list[tuple[float, float
 
     Seconds since the first event, which is done before the first call is asked for.
     """
-    first, found = cupy.cuda.Event(), []
+    first, results = cupy.cuda.Event(), []
     first.record()
     first.synchronize()
     start = time.perf_counter()
@@ -89,11 +89,11 @@ def stamps_of(calls: Sequence[Callable], waits: bool) -> list[tuple[float, float
         event.record()
         if waits:
             event.synchronize()
-        found.append((asked - start, returned - start, event))
+        results.append((asked - start, returned - start, event))
     event.synchronize()
     return [
         (asked, returned, cupy.cuda.get_elapsed_time(first, event) / 1e3)
-        for asked, returned, event in found
+        for asked, returned, event in results
     ]
 
 

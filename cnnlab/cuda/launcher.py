@@ -65,19 +65,19 @@ class Launcher:
 
 def sizes_of(kernel: str, grid: Sequence[int], block: Sequence[int]) -> list[int]:
     """The three sizes of a grid and of a block; raises ValueError if no GPU has such."""
-    found = []
+    result = []
     for sizes in (grid, block):
         sizes = list(sizes) if isinstance(sizes, tuple | list) else [sizes]
         whole = all(isinstance(n, WHOLE) and n > 0 for n in sizes)
         if not whole or not 1 <= len(sizes) <= 3:
             break
-        found += [int(n) for n in sizes] + [1] * (3 - len(sizes))
-    if len(found) < 6 or math.prod(found[3:]) > MOST_THREADS:
+        result += [int(n) for n in sizes] + [1] * (3 - len(sizes))
+    if len(result) < 6 or math.prod(result[3:]) > MOST_THREADS:
         raise ValueError(
             f"{kernel}: expected up to three positive sizes each, and at most {MOST_THREADS} "
             f"threads in a block, got grid {grid}, block {block}"
         )
-    for axis, size, most in zip(AXES, found, MOST_SIZES, strict=True):
+    for axis, size, most in zip(AXES, result, MOST_SIZES, strict=True):
         if size > most:
             raise ValueError(f"{kernel}: {axis}: expected at most {most}, got {size}")
-    return found
+    return result

@@ -327,10 +327,10 @@ class Gossip(Averaging):
             for rank in np.flatnonzero(weights[:, me])
             if rank != me
         ]
-        found = model * model.dtype.type(weights[me, me])
+        results = model * model.dtype.type(weights[me, me])
         for rank, (request, theirs) in arrivals.items():  # in the order of ranks: the same bits
             request.Wait()
-            found += model.dtype.type(weights[me, rank]) * theirs
+            results += model.dtype.type(weights[me, rank]) * theirs
         for request in requests:
             request.Wait()
-        return found
+        return results

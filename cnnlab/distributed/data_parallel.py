@@ -142,8 +142,8 @@ class LayerParallel(Method):
         self.comm.Barrier()
 
 
-def partitioned(comm, of: Strategy) -> Strategy:
-    """The strategy `partitioned` for the ranks of `comm`, who compute their blocks as `of` does.
+def partitioned(comm, group: Strategy) -> Strategy:
+    """The strategy `partitioned` for the ranks of `comm`, who compute their blocks as `group` does.
 
     The listed one knows the ranks of mpiexec alone. This is a module of its own, with its own room
     for blocks, so that virtual ranks, which live in one process, do not write to each other's.
@@ -153,5 +153,5 @@ def partitioned(comm, of: Strategy) -> Strategy:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.communicator = lambda: comm
-    module.vector = SimpleNamespace(**{name: of.kernel(name) for name in CONTRACT})
+    module.vector = SimpleNamespace(**{name: group.kernel(name) for name in CONTRACT})
     return Strategy(listed.name, listed.summary, module=module, together=True)

@@ -94,7 +94,7 @@ class Holder(Together):
 def check_apart(strategy: Strategy) -> None:
     """Raise ValueError for kernels that all ranks must call together."""
     if strategy.together:
-        apart = ", ".join(name for name, of in KERNELS.items() if not of.together)
+        apart = ", ".join(name for name, group in KERNELS.items() if not group.together)
         raise ValueError(
             f"kernels: expected one of {apart}, as ranks differ in what they compute, "
             f"got {strategy.name}"

@@ -40,9 +40,9 @@ class Exchange:
         """What this rank needs of the whole array, from its own piece and those of others."""
         if self.at_home:
             return own
-        found = self._empty(own, self.needed)
-        self._swap(own, self.owned, self.to, found, self.needed, self.source, add=False)
-        return found
+        result = self._empty(own, self.needed)
+        self._swap(own, self.owned, self.to, result, self.needed, self.source, add=False)
+        return result
 
     def give_back(self, partial: np.ndarray) -> np.ndarray:
         """The sum, for this rank's own piece, of what the ranks have found for what they needed."""
@@ -116,12 +116,12 @@ def cuts(network: Network, size: int, by: str) -> list[Cut]:
     Fully connected layers are shared by features either way.
     """
     one_of("cut", by, CUTS)
-    found = []
+    result = []
     for place in network.places:
         axis = ROWS if by == "pixels" and len(place.shape) == 3 else FEATURES
         n = place.shape[axis - 1]
-        found.append(Cut(axis, [block(rank, size, n) for rank in range(size)]))
-    return found
+        result.append(Cut(axis, [block(rank, size, n) for rank in range(size)]))
+    return result
 
 
 def input_axis(places: Sequence[Place], i: int, by: str) -> int:
@@ -161,13 +161,13 @@ def shares(network: Network, size: int, by: str) -> list[Shares]:
 
     Of the images every rank has all, and takes what it needs: it owns that.
     """
-    found, of_all = [], cuts(network, size, by)
+    result, of_all = [], cuts(network, size, by)
     for i, place in enumerate(network.places):
         axis = input_axis(network.places, i, by)
         wanted = [needed(place, axis, range_) for range_ in of_all[i].ranges]
         owned = of_all[i - 1].ranges if i else wanted
-        found.append(Shares(place.name, place.input_shape[axis - 1], owned, wanted))
-    return found
+        result.append(Shares(place.name, place.input_shape[axis - 1], owned, wanted))
+    return result
 
 
 # --- a piece of a network -------------------------------------------------------------------------
@@ -205,18 +205,18 @@ class Piece:
         """Positions of this rank's parameters, their layers and shapes, and which are shared."""
         shapes = self.network.parameter_shapes
         firsts = dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
-        positions, found, shared, n = [np.empty(0, np.int64)], [], [], 0
+        positions, result, shared, n = [np.empty(0, np.int64)], [], [], 0
         for i in range(self.start, self.stop):
             place = self.places[i]
             for name, (rows, *rest) in place.layer.parameter_shapes(place.input_shape).items():
                 a, b = self.mine[i] if self.axis[i] == FEATURES else (0, rows)
                 row, first = prod(rest), firsts[f"{place.name}_{name}"]
                 positions.append(np.arange(first + a * row, first + b * row))
-                found.append((i, (b - a, *rest)))
+                result.append((i, (b - a, *rest)))
                 if self.axis[i] != FEATURES:
                     shared.append(slice(n, n + len(positions[-1])))
                 n += len(positions[-1])
-        return np.concatenate(positions), found, shared
+        return np.concatenate(positions), result, shared
 
     def hold(self, flat: np.ndarray, sums: np.ndarray) -> None:
         """Take `flat` as the parameters, as `positions` orders them; gradients go to `sums`."""
@@ -224,8 +224,8 @@ class Piece:
         self.grads: dict[int, tuple] = {}
         self.sums, n = sums, 0
         for i, shape in self.shapes:
-            for views, of in ((self.weights, flat), (self.grads, sums)):
-                views[i] = (*views.get(i, ()), of[n : n + prod(shape)].reshape(shape))
+            for views, group in ((self.weights, flat), (self.grads, sums)):
+                views[i] = (*views.get(i, ()), group[n : n + prod(shape)].reshape(shape))
             n += prod(shape)
         for i in range(self.start, self.stop):
             place, mine = self.places[i], slice(*self.mine[i])
@@ -283,10 +283,10 @@ class Piece:
         """Add the gradients of the weights, of which `backward` found what they need."""
         for i, dy in of_outputs.items():
             if i in self.grads and dy.size:
-                (x, y), found = kept[i - self.start], [np.empty_like(g) for g in self.grads[i]]
+                (x, y), result = kept[i - self.start], [np.empty_like(g) for g in self.grads[i]]
                 with self.strategy.lock:
-                    layer_backward(self.strategy, self.places[i], (), found, x, y, dy, None)
-                for total, grad in zip(self.grads[i], found, strict=True):
+                    layer_backward(self.strategy, self.places[i], (), result, x, y, dy, None)
+                for total, grad in zip(self.grads[i], result, strict=True):
                     total += grad
 
     def add_shared(self) -> None:

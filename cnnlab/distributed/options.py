@@ -35,9 +35,9 @@ ARGUMENTS = {
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options that say how ranks train together, and which ranks."""
     option = command.add_argument
-    ways = "; ".join(f"{way.name}: {way.summary}" for way in METHODS.values())
-    option("--ranks", choices=METHODS, help=f"train on the ranks of mpiexec. {ways}")
-    orders = "; ".join(f"{name}: {of.summary}" for name, of in SCHEDULES.items())
+    algorithms = "; ".join(f"{way.name}: {way.summary}" for way in METHODS.values())
+    option("--ranks", choices=METHODS, help=f"train on the ranks of mpiexec. {algorithms}")
+    orders = "; ".join(f"{name}: {group.summary}" for name, group in SCHEDULES.items())
     what = f"of a pipeline (default: 1f1b). {orders}"
     option("--schedule", choices=SCHEDULES, help=what)
     what = "that a pipeline cuts a batch into (default: 8)"
@@ -46,8 +46,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     option("--grid", type=parse_grid, metavar="DxPxM", help=what)
     how = "; ".join(f"{name}: {summary}" for name, summary in CUTS.items())
     option("--cut", choices=CUTS, help=f"of a layer among ranks (default: features). {how}")
-    ways = "; ".join(f"{way.name}: {way.summary}" for way in COMPRESSORS.values())
-    what = f"of the gradients, with --ranks data or server (default: none). {ways}"
+    algorithms = "; ".join(f"{way.name}: {way.summary}" for way in COMPRESSORS.values())
+    what = f"of the gradients, with --ranks data or server (default: none). {algorithms}"
     option("--compress", type=parse_compressor, metavar="HOW", help=what)
     what = (
         "steps from one average to the next, with --ranks local (default: 8), elastic (8), gossip"
@@ -55,14 +55,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
     option("--every", type=parse_whole, metavar="H", help=f"{what} (1)")
     what = "share of the way to the centre, with --ranks elastic (default: 0.9 / ranks)"
     option("--moving-rate", type=parse_positive, metavar="A", help=what)
-    graphs = "; ".join(f"{name}: {of.summary}" for name, of in GRAPHS.items())
+    graphs = "; ".join(f"{name}: {group.summary}" for name, group in GRAPHS.items())
     option("--graph", choices=GRAPHS, help=f"of neighbours in gossip (default: ring). {graphs}")
     what = "steps by which a worker may lead, with --ranks server (default: 0), or any"
     option("--staleness", type=parse_staleness, metavar="S", help=what)
     what = "ranks that keep a block of the parameters each, with --ranks server (default: 1)"
     option("--servers", type=parse_whole, metavar="S", help=what)
-    ways = "; ".join(f"{name}: {summary}" for name, summary in LOST.items())
-    what = f"if a worker is killed, with --ranks server (default: end). {ways}"
+    algorithms = "; ".join(f"{name}: {summary}" for name, summary in LOST.items())
+    what = f"if a worker is killed, with --ranks server (default: end). {algorithms}"
     option("--lost", choices=LOST, help=what)
     what = "with --ranks: N ranks in one process, on clocks of their own"
     option("--virtual", type=parse_whole, metavar="N", help=what)
@@ -79,9 +79,9 @@ def refuse_compiled(option: str, chosen: argparse.Namespace) -> None:
     """Raise ValueError unless all messages are sent by methods of a communicator, led by Python."""
     strategy = find(chosen.kernels or "vector")
     kinds = {name: way.load() for name, way in METHODS.items()}
-    ways = [name for name, kind in kinds.items() if kind is not Method and not kind.kernels]
-    if chosen.ranks not in ways or strategy.parallel or strategy.together:
-        known, got = "|".join(ways), f"--ranks {chosen.ranks} --kernels {strategy.name}"
+    algorithms = [name for name, kind in kinds.items() if kind is not Method and not kind.kernels]
+    if chosen.ranks not in algorithms or strategy.parallel or strategy.together:
+        known, got = "|".join(algorithms), f"--ranks {chosen.ranks} --kernels {strategy.name}"
         what = f"expected --ranks {known} and kernels for one core, got {got}"
         raise ValueError(f"{option}: {what}")
 
@@ -111,8 +111,8 @@ def parse_staleness(text: str) -> int | str:
 
 def given(chosen: argparse.Namespace) -> dict[str, object]:
     """The arguments for a method that have been given, by name."""
-    found = {name: getattr(chosen, name, None) for name in ARGUMENTS.values()}
-    return {name: value for name, value in found.items() if value is not None}
+    result = {name: getattr(chosen, name, None) for name in ARGUMENTS.values()}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def method(chosen: argparse.Namespace) -> Callable[..., Method]:
@@ -126,7 +126,9 @@ def method(chosen: argparse.Namespace) -> Callable[..., Method]:
     for option, name in ARGUMENTS.items():
         if name in wanted and name not in takes:
             fit = [
-                n for n, of in METHODS.items() if name in inspect.signature(of.load()).parameters
+                n
+                for n, group in METHODS.items()
+                if name in inspect.signature(group.load()).parameters
             ]
             known, got = " or ".join(fit), chosen.ranks or "none"
             raise ValueError(f"{option}: expected --ranks {known} with it, got {got}")

@@ -52,7 +52,7 @@ class Pipe:
 
     def gradients(self, x: np.ndarray, labels: np.ndarray) -> float:
         """Loss of a batch, told by the last stage; the pieces add up their gradients."""
-        self.kept, self.found, self.here, self.sent, self.loss = {}, {}, {}, [], 0.0
+        self.kept, self.result, self.here, self.sent, self.loss = {}, {}, {}, [], 0.0
         do = {"F": self.forward, "B": self.backward, "W": self.weights}
         for kind, stage, i in self.tasks:
             mine = slice(*block(i, self.n_micro, len(labels)))
@@ -83,7 +83,7 @@ class Pipe:
             return
         shape = piece.shape(piece.stop - 1, len(x))
         dy = self.receive("B", stage + 1, i, shape, x.dtype)
-        dx, self.found[stage, i] = piece.backward(self.kept[stage, i], dy)
+        dx, self.result[stage, i] = piece.backward(self.kept[stage, i], dy)
         if dx is not None:
             self.send(dx, "B", stage, i, to=stage - 1)
         if not self.split:
@@ -91,8 +91,8 @@ class Pipe:
 
     def weights(self, stage: int, i: int, x: np.ndarray, labels: np.ndarray) -> None:
         """Add the gradients of a stage's weights; its activations are not needed any more."""
-        if (stage, i) in self.found:
-            self.pieces[stage].add_gradients(self.kept.pop((stage, i)), self.found.pop((stage, i)))
+        if (stage, i) in self.result:
+            self.pieces[stage].add_gradients(self.kept.pop((stage, i)), self.result.pop((stage, i)))
 
     def send(self, array: np.ndarray, kind: str, stage: int, i: int, to: int) -> None:
         """Send what a task has found to the rank of another stage; do not wait for it."""

@@ -25,7 +25,7 @@ class Sharded(Holder):
         """The positions of this rank's block of every layer's parameters."""
         network, size = replica.params.network, self.size
         shapes = [p.layer.parameter_shapes(p.input_shape) for p in network.places]
-        lengths = [sum(map(prod, of.values())) for of in shapes]
+        lengths = [sum(map(prod, group.values())) for group in shapes]
         self.shapes, self.exchanges, self.mine, positions, n = shapes, {}, {}, [], 0
         for i, (first, last) in enumerate(pairwise(accumulate(lengths, initial=0))):
             blocks = [block(rank, size, last - first) for rank in range(size)]
@@ -46,11 +46,11 @@ class Sharded(Holder):
 
     def views(self, i: int, flat: np.ndarray) -> tuple[np.ndarray, ...]:
         """Weights and bias of layer i within an array of both."""
-        found, n = [], 0
+        result, n = [], 0
         for shape in self.shapes[i].values():
-            found.append(flat[n : n + prod(shape)].reshape(shape))
+            result.append(flat[n : n + prod(shape)].reshape(shape))
             n += prod(shape)
-        return tuple(found)
+        return tuple(result)
 
     def gradients(self, replica: Replica, part: Part, chosen: np.ndarray) -> float:
         """Loss of this rank's share of a batch; of the gradients of all, those that it holds."""
@@ -69,15 +69,15 @@ class Sharded(Holder):
             loss = float(cross_entropy(outputs[-1], replica.labels[share], dy))
         for i in reversed(range(network.first_learned, len(network.places) - 1)):
             weights, dx = self.whole(replica, part, i), None
-            found = np.zeros(sum(map(prod, self.shapes[i].values())), strategy.dtype)
+            result = np.zeros(sum(map(prod, self.shapes[i].values())), strategy.dtype)
             if i > network.first_learned:
                 dx = np.empty_like(outputs[i])
             if n:
                 around = outputs[i], outputs[i + 1], dy, dx
                 with strategy.lock:
-                    place, grads = network.places[i], self.views(i, found)
+                    place, grads = network.places[i], self.views(i, result)
                     layer_backward(strategy, place, weights, grads, *around)
-            if found.size:
-                part.grads.flat[self.mine[i]] = self.exchanges[i].give_back(found)
+            if result.size:
+                part.grads.flat[self.mine[i]] = self.exchanges[i].give_back(result)
             dy = dx
         return loss

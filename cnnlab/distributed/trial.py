@@ -24,8 +24,8 @@ class Charged(Strategy):
     A kernel takes `CALL` seconds and its multiply-adds, or else elements, over `RATE`.
     """
 
-    def __init__(self, of: Strategy, comm):
-        super().__init__(of.name, of.summary, of.dtype, of.module)
+    def __init__(self, net: Strategy, comm):
+        super().__init__(net.name, net.summary, net.dtype, net.module)
         self.comm = comm
 
     def fused(self, name: str, network) -> None:
@@ -121,9 +121,9 @@ class Trial:
 def parameters(comm, way: str, network: str, **options) -> np.ndarray:
     """On a rank: the whole network's parameters after a step, see `Trial`."""
     trial = Trial(comm, way, network, **options)
-    found = trial.parameters()
+    results = trial.parameters()
     trial.method.close()
-    return found
+    return results
 
 
 def seconds(
@@ -161,7 +161,7 @@ def sent(n_ranks: int, way: str, network: str, in_a_row: int = 1, **options) -> 
     return worlds[1].sent - worlds[0].sent
 
 
-def virtual_seconds(n_ranks: int, network: str | None, way: str, of: str, **options) -> float:
+def virtual_seconds(n_ranks: int, network: str | None, way: str, net: str, **options) -> float:
     """Virtual seconds of a step of NETWORKS[of], kernels charged by a model: see `Charged`.
 
     `network` is that of a `World`.
@@ -169,7 +169,7 @@ def virtual_seconds(n_ranks: int, network: str | None, way: str, of: str, **opti
 
     def steps(comm) -> list[float]:
         charged = Charged(KERNELS["vector"], comm)
-        return seconds(comm, way, of, repeats=1, kernels=charged, **options)
+        return seconds(comm, way, net, repeats=1, kernels=charged, **options)
 
     return World(n_ranks, network).run(steps)[0][0]
 

@@ -180,7 +180,7 @@ def messages(comm) -> Messages:
     from mpi4py import MPI
 
     function = ctypes.cast(library().MPI_Allreduce, ctypes.c_void_p).value
-    handles = (MPI._handleof(thing) for thing in (MPI.FLOAT, MPI.SUM, comm))
+    handles = (MPI._handleof(item) for item in (MPI.FLOAT, MPI.SUM, comm))
     return Messages(function, int(MPI.IN_PLACE), *handles)
 
 

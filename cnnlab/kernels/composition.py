@@ -15,7 +15,7 @@ def forward(strategy: Strategy, params: Parameters, x: np.ndarray) -> dict[str, 
     outputs = {}
     for place in params.network.places:
         y = np.empty((len(x), *place.shape), strategy.dtype)
-        layer_forward(strategy, place, params.of(place), x, y)
+        layer_forward(strategy, place, params.at(place), x, y)
         outputs[place.name] = x = y
     return outputs
 
@@ -64,9 +64,9 @@ def composed(strategy, params, x, labels, grads) -> float:
     loss = strategy.kernel("cross_entropy")(outputs[-1], labels, dy)
     for i in reversed(range(first, len(places) - 1)):
         place, dx = places[i], np.empty_like(outputs[i]) if i > first else None
-        learned = grads.of(place) if place.layer.parameter_shapes(place.input_shape) else ()
+        learned = grads.at(place) if place.layer.parameter_shapes(place.input_shape) else ()
         around = outputs[i], outputs[i + 1], dy, dx
-        layer_backward(strategy, place, params.of(place), learned, *around)
+        layer_backward(strategy, place, params.at(place), learned, *around)
         dy = dx
     return float(loss)
 

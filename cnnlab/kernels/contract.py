@@ -222,10 +222,10 @@ def check_windows(operation: str, sizes: dict, stride: int) -> None:
             )
         if count != (size - kernel) // stride + 1:
             formula = f"({inner}-K)//stride+1" if letter == "K" else f"{inner}//stride"
-            of = f"{inner}={size}, " + (f"K={kernel}, " if letter == "K" else "")
+            group = f"{inner}={size}, " + (f"K={kernel}, " if letter == "K" else "")
             raise ValueError(
                 f"{operation}: {target}: expected {outer}={formula}="
-                f"{(size - kernel) // stride + 1} for {of}stride={stride}, got {count}"
+                f"{(size - kernel) // stride + 1} for {group}stride={stride}, got {count}"
             )
 
 

@@ -26,7 +26,7 @@ AVX512, AVX2, AVX = Registers("AVX-512", 16, 32), Registers("AVX2", 8, 16), Regi
 SSE2, NEON = Registers("SSE2", 4, 16), Registers("NEON", 4, 32)
 
 
-def found() -> Registers:
+def detected() -> Registers:
     """The registers of the processor that Numba compiles for: this one, or that of NUMBA_CPU_NAME.
 
     Read from the assembly of a multiply-add of vectors, since no library tells for every processor.
@@ -85,8 +85,8 @@ def budget(registers: Registers) -> Budget:
 
 # --- vectors that a kernel can name ---------------------------------------------------------------
 
-LANES = found().lanes
-PIXELS, MAPS, TAPS = budget(found())
+LANES = detected().lanes
+PIXELS, MAPS, TAPS = budget(detected())
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 # As for the loop of `activation.sigmoid`: all but the freedom to add in another order, or to take

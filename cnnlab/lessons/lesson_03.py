@@ -18,9 +18,9 @@ def wrong_loss(answer) -> str:
     small = kinds.generator().uniform(-3, 3, 2)
     for z, t in [(small[0], 0), (small[1], 1), (40, 0), (-1000, 1), (1000, 0), (1000, 1)]:
         got, expected = answer(np.float64(z), t), np.logaddexp(0, z) - t * z
-        found = number_verdict(f"at z={z:.6g}, t={t}", got, expected, 1e-6)
-        if not found:
-            return found.text
+        result = number_verdict(f"at z={z:.6g}, t={t}", got, expected, 1e-6)
+        if not result:
+            return result.text
     return ""
 
 

@@ -60,10 +60,10 @@ SIGMOID = "sigmoid"
 
 def layer_shares_multiply_adds() -> dict[str, int]:
     """The multiply-adds of an image in each layer, forward and backward."""
-    found = dict.fromkeys(LAYERS.values(), 0)
+    result = dict.fromkeys(LAYERS.values(), 0)
     for operation, count in Network().multiply_adds.items():
-        found[LAYERS[operation.split("_")[0]]] += count
-    return found
+        result[LAYERS[operation.split("_")[0]]] += count
+    return result
 
 
 def seconds(names: Sequence[str], batch: int, repeats: int = 15) -> dict[str, dict[str, float]]:
@@ -71,12 +71,12 @@ def seconds(names: Sequence[str], batch: int, repeats: int = 15) -> dict[str, di
 
     Each is timed alone, see `measure.layers`; the loss counts as sigmoid.
     """
-    found = {name: dict.fromkeys([*LAYERS.values(), SIGMOID], 0.0) for name in names}
+    result = {name: dict.fromkeys([*LAYERS.values(), SIGMOID], 0.0) for name in names}
     for operation, timings in layers(names, batch, repeats).items():
         layer = LAYERS.get(operation.split("_")[0], SIGMOID)
         for name in names:
-            found[name][layer] += timings[name].median * EPOCH / batch
-    return found
+            result[name][layer] += timings[name].median * EPOCH / batch
+    return result
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:

@@ -73,9 +73,9 @@ def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
     """
     calls, checks = {}, {}
     for name, kernels in rungs.items():
-        found = rung(x, w, b, *kernels)
-        checks[name], calls[name] = found.pop("check"), found.pop("whole")
-        calls |= {(name, part): call for part, call in found.items()}
+        result = rung(x, w, b, *kernels)
+        checks[name], calls[name] = result.pop("check"), result.pop("whole")
+        calls |= {(name, part): call for part, call in result.items()}
     return measure.compare(calls, checks=checks, repeats=15, min_time=5e-4)  # caches are warm
 
 
@@ -99,13 +99,13 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
             H = max(1, 1536 // length)  # about as much work for each length
             x = rng.random((N, 1, H, Q + L - 1), np.float32)
             w, b = rng.random((6, 1, 1, L), np.float32), np.zeros(6, np.float32)
-            found, key = rung(x, w, b, sums, sigmoid, *copy), (name, length)
-            calls[key], checks[key], work[key] = found["sums"], found["check"], N * 6 * H * Q * L
-    found = {name: {} for name in kernels}
+            result, key = rung(x, w, b, sums, sigmoid, *copy), (name, length)
+            calls[key], checks[key], work[key] = result["sums"], result["check"], N * 6 * H * Q * L
+    result = {name: {} for name in kernels}
     for (name, length), timing in measure.compare(calls, checks=checks, repeats=9).items():
         samples = tuple(s / work[name, length] for s in timing.samples)
-        found[name][length] = measure.Timing(name, samples)
-    return found
+        result[name][length] = measure.Timing(name, samples)
+    return result
 
 
 @measured
@@ -120,11 +120,11 @@ def ladder(timings: Mapping) -> Axes:
     return ax
 
 
-def lengths(found: Mapping[str, Mapping[int, measure.Timing]], title: str) -> Axes:
+def lengths(result: Mapping[str, Mapping[int, measure.Timing]], title: str) -> Axes:
     """Draw the time of a multiply-add over the length of the innermost loop, of each kernel."""
-    series = {name: list(each.values()) for name, each in found.items()}
+    series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
-    sizes, unit = list(next(iter(found.values()))), "length of the innermost loop"
+    sizes, unit = list(next(iter(result.values()))), "length of the innermost loop"
     return pictures.times_by_size(sizes, series, lines, unit=unit, title=title)
 
 
@@ -133,7 +133,7 @@ def roofline(timings: Mapping) -> Axes:
     intensity = FLOPS / (4 * LANES * (28 * 28 + 6 * 24 * 24))
     peak, lanes = machine.float32_peak(), machine.describe()["simd_lanes"] or 1
     caches = {name: rate for name, rate in probes.roofs().items() if name != "memory"}
-    points = {name: (intensity, FLOPS / of["sums"]) for name, of in parts(timings).items()}
+    points = {name: (intensity, FLOPS / group["sums"]) for name, group in parts(timings).items()}
     how = {"ceilings": {"one number at a time": peak / lanes}, "caches": caches}
     how["title"] = f"Rung 5's sums reach {points['5 five taps'][1] / peak:.0%} of the peak"
     return charts.roofline(points, peak, machine.memory_bandwidth(), **how)

@@ -98,29 +98,29 @@ def stamped(
 
 
 @measured
-def spans(found: Mapping[str, Sequence[Span]]) -> np.ndarray:
+def spans(result: Mapping[str, Sequence[Span]]) -> np.ndarray:
     """Draw which thread did which task when: a panel for each way, a row for each thread.
 
     A bar is a task, from blue (low numbers) to brown (high); the dashed line ends the last.
     """
-    n_threads = 1 + max(span.thread for of in found.values() for span in of)
-    shape = len(found), 1
-    size = (8, 0.8 + len(found) * (0.45 + 0.26 * n_threads))
+    n_threads = 1 + max(span.thread for group in result.values() for span in group)
+    shape = len(result), 1
+    size = (8, 0.8 + len(result) * (0.45 + 0.26 * n_threads))
     _, axes = plt.subplots(*shape, figsize=size, sharex=True, squeeze=False)
-    for ax, (name, of) in zip(axes[:, 0], found.items(), strict=True):
-        panel(ax, of, n_threads)
-        ax.set_title(f"{name}: {1e3 * max(s.end for s in of):.3g} ms", fontsize=10, loc="left")
+    for ax, (name, group) in zip(axes[:, 0], result.items(), strict=True):
+        panel(ax, group, n_threads)
+        ax.set_title(f"{name}: {1e3 * max(s.end for s in group):.3g} ms", fontsize=10, loc="left")
     axes[-1, 0].set_xlabel("ms since the start")
     return axes[:, 0]
 
 
-def panel(ax: Axes, of: Sequence[Span], n_threads: int) -> None:
+def panel(ax: Axes, group: Sequence[Span], n_threads: int) -> None:
     """One way's tasks."""
-    tasks = 1 + max(span.task for span in of)
-    for span in of:
+    tasks = 1 + max(span.task for span in group)
+    for span in group:
         look = {"color": LAYERS[span.task * len(LAYERS) // tasks], "edgecolor": "white"}
         ax.barh(span.thread, 1e3 * (span.end - span.begin), 0.8, 1e3 * span.begin, lw=0.5, **look)
-    ax.axvline(1e3 * max(s.end for s in of), color=GREY, linestyle="--", linewidth=1.2)
+    ax.axvline(1e3 * max(s.end for s in group), color=GREY, linestyle="--", linewidth=1.2)
     ax.set(ylim=(n_threads - 0.4, -0.6))
     ax.set_yticks(range(n_threads), [f"thread {t}" for t in range(n_threads)])
     ax.grid(axis="y", visible=False)

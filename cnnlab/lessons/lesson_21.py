@@ -19,11 +19,11 @@ def covering(blocks) -> str:
     """What is wrong with blocks for many numbers of things and ranks, in words."""
     for size in range(1, 10):
         for n in range(30):
-            found = [blocks(i, size, n) for i in range(size)]
-            covered = [j for first, last in found for j in range(first, last)]
-            lengths = [last - first for first, last in found]
+            result = [blocks(i, size, n) for i in range(size)]
+            covered = [j for first, last in result for j in range(first, last)]
+            lengths = [last - first for first, last in result]
             if covered != list(range(n)) or max(lengths) - min(lengths) > 1:
-                return f"{n} things on {size} ranks: got {found}"
+                return f"{n} things on {size} ranks: got {result}"
     return ""
 
 
@@ -87,9 +87,9 @@ class Stopwatch:
 
         def timed(*arguments):
             begin = time.perf_counter()
-            found = function(*arguments)
+            result = function(*arguments)
             self.seconds += time.perf_counter() - begin
-            return found
+            return result
 
         return timed
 
@@ -118,17 +118,17 @@ def samples(comm, n_images: int = 64, repeats: int = 11) -> Samples:
     net, rng = Network(), np.random.default_rng(0)
     x = rng.random((n_images, *net.image_shape), np.float32)
     batch = net.parameters(0), x, rng.integers(0, net.classes, n_images)
-    found, exact, ignored = net.zeros(), net.zeros(), net.zeros()
+    result, exact, ignored = net.zeros(), net.zeros(), net.zeros()
 
     def alone():
         composed(KERNELS["vector"], *batch, exact)
 
     def together():
-        composed(KERNELS["partitioned"], *batch, found)
+        composed(KERNELS["partitioned"], *batch, result)
 
     alone()
     together()
-    if not np.allclose(found.flat, exact.flat, rtol=1e-4, atol=1e-3):
+    if not np.allclose(result.flat, exact.flat, rtol=1e-4, atol=1e-3):
         raise AssertionError("layers: the gradients are wrong")
     silent, watch = Silent(comm), Stopwatch(partitioned.vector)
 
@@ -179,10 +179,10 @@ def with_messages(sizes: Sequence[int], n_images: int) -> tuple[list[list[float]
     return measure.ping_pong(comm, sizes), samples(comm, n_images)
 
 
-def parts(of: Mapping[str, Timing]) -> dict[str, float]:
+def parts(group: Mapping[str, Timing]) -> dict[str, float]:
     """The median seconds of a step on ranks, cut up; what no part explains is the rest."""
     whole, local, sent, kernels = (
-        of[name].median for name in ("layers", "local", "messages", "kernels")
+        group[name].median for name in ("layers", "local", "messages", "kernels")
     )
     rest = max(0.0, whole - local - sent)
     return {"kernels": kernels, "copies": local - kernels, "messages": sent, "the rest": rest}

@@ -115,9 +115,9 @@ def trained(data, batch: int, rate: float, epochs: int) -> list[dict]:
     return [row | {"accuracy": row["test_accuracy"]} for row in history]
 
 
-def reached_by_all(found: Mapping[int, Tuned]) -> float:
+def reached_by_all(result: Mapping[int, Tuned]) -> float:
     """The highest accuracy, in whole per cent, that every batch has reached."""
-    best = (max((row["accuracy"] for row in one.history), default=0.0) for one in found.values())
+    best = (max((row["accuracy"] for row in one.history), default=0.0) for one in result.values())
     return math.floor(100 * min(best)) / 100
 
 
@@ -164,25 +164,27 @@ def samples(
         replica = Replica(KERNELS["vector"], net.parameters(), images, labels, n, Sgd(0.1))
         return functools.partial(method.steps, replica, np.resize(order, n_steps * n))
 
-    ways = {"memory": DataParallel(comm), "message": DataParallel(comm, window=False)}
-    ways |= {"through Python": ThroughPython(comm), "overlap": Overlapping(comm)}
+    algorithms = {"memory": DataParallel(comm), "message": DataParallel(comm, window=False)}
+    algorithms |= {"through Python": ThroughPython(comm), "overlap": Overlapping(comm)}
     calls, (mine, total) = {}, (net.zeros().flat, net.zeros().flat)
     for n in batches:
         calls[f"one rank {n}"] = (lambda: None) if comm.rank > 0 else call(Method(), n)
         calls[f"on their own {n}"] = call(Method(), n // comm.size)
-        calls |= {f"{way} {n}": call(method, n) for way, method in ways.items()}
+        calls |= {f"{way} {n}": call(method, n) for way, method in algorithms.items()}
     calls["allreduce"] = lambda: [comm.Allreduce(mine, total) for _ in range(n_steps)]
     return measure.alternately(comm, calls, repeats)
 
 
 def ranks_or_threads(n: int, batch: int = 256, rounds: int = 4) -> list[Timing]:
     """A step on n ranks of one thread, and on one rank of n threads, in turn; needs an MPI."""
-    found: dict[tuple[int, int], list[float]] = {(n, 1): [], (1, n): []}
+    result: dict[tuple[int, int], list[float]] = {(n, 1): [], (1, n): []}
     with cluster(n) as many, cluster(1, n_threads=n) as one:
         for _ in range(rounds):  # in turn, because the machine changes its speed
-            found[n, 1] += many.run(with_threads, 1, batch)[0]
-            found[1, n] += one.run(with_threads, n, batch)[0]
-    return [Timing(f"{a} × {b}", tuple(s / EIGHT for s in of)) for (a, b), of in found.items()]
+            result[n, 1] += many.run(with_threads, 1, batch)[0]
+            result[1, n] += one.run(with_threads, n, batch)[0]
+    return [
+        Timing(f"{a} × {b}", tuple(s / EIGHT for s in group)) for (a, b), group in result.items()
+    ]
 
 
 def with_threads(n_threads: int, batch: int, repeats: int = 5) -> Sequence[float]:

@@ -22,8 +22,8 @@ def pixels():
 
 
 def _no_shared(traces: list) -> str:
-    found = any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0)
-    return "shared memory is used; a shuffle needs none." if found else ""
+    result = any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0)
+    return "shared memory is used; a shuffle needs none." if result else ""
 
 
 @kinds.cuda_c(

@@ -55,8 +55,8 @@ def _in_two(mine, dz, db):
 
 
 def _no_atomics(traces: list) -> str:
-    found = any((trace.flags & ATOMIC).any() for trace in traces)
-    return "an atomic is used; two stages need none." if found else ""
+    result = any((trace.flags & ATOMIC).any() for trace in traces)
+    return "an atomic is used; two stages need none." if result else ""
 
 
 @kinds.cuda_c(

@@ -156,7 +156,7 @@ def said() -> str:
 def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, list[Cost]]:
     """What each launch of a step of `make(batch)` costs, in order, for each of the batches."""
     small, large = (_moved(make, n) for n in FEW)
-    found = {}
+    result = {}
     for batch in batches:
         grown = (batch - FEW[0]) / (FEW[1] - FEW[0])
         moved = [
@@ -168,33 +168,35 @@ def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, 
         else:
             seconds = [n / GPUS[MODEL].bandwidth for n in moved]
         names = (kernel for _, kernel in small)
-        found[batch] = [Cost(*one) for one in zip(names, moved, seconds, strict=True)]
-    return found
+        result[batch] = [Cost(*one) for one in zip(names, moved, seconds, strict=True)]
+    return result
 
 
 def timeline(
-    make: Callable[[int], OnDevice], batch: int, found: Sequence[Cost], *, waits: bool = False
+    make: Callable[[int], OnDevice], batch: int, result: Sequence[Cost], *, waits: bool = False
 ) -> list[Launch]:
-    """The launches of a step of `make(batch)` over time; `found` are their costs.
+    """The launches of a step of `make(batch)` over time; `result` are their costs.
 
     `waits` says whether the host waits after each launch, and not only at the end.
     """
     if not cuda.gpu()[0]:
-        return modelled(found, waits=waits)
+        return modelled(result, waits=waits)
     step = make(batch)
     step()  # warm
     calls, launches, free = [call for stage in step.stages for call in stage], [], 0.0
-    for cost, (asked, returned, end) in zip(found, cuda.stamps(calls, waits), strict=True):
+    for cost, (asked, returned, end) in zip(result, cuda.stamps(calls, waits), strict=True):
         begin = max(asked, free, end - cost.seconds)
         launches.append(Launch(cost.kernel, asked, returned, begin, end))
         free = end
     return launches
 
 
-def modelled(found: Sequence[Cost], launch: float = LAUNCH, *, waits: bool = False) -> list[Launch]:
+def modelled(
+    result: Sequence[Cost], launch: float = LAUNCH, *, waits: bool = False
+) -> list[Launch]:
     """The same without a GPU: asking takes `launch` seconds, and the device works in order."""
     launches, now, free = [], 0.0, 0.0
-    for cost in found:
+    for cost in result:
         begin = max(now + launch, free)
         free = begin + cost.seconds
         launches.append(Launch(cost.kernel, now, now + launch, begin, free))
@@ -217,15 +219,15 @@ def _moved(make: Callable[[int], OnDevice], batch: int) -> dict[tuple[int, str],
 
 def _measured(step: OnDevice) -> list[float]:
     """Seconds of each launch by events around a graph of its copies; parameters stay."""
-    found = []
+    result = []
     with step.undone():
         step()
         for call in (call for stage in step.stages for call in stage):
             copies = cuda.graph([[call]] * COPIES)
             copies()
             samples = [cuda.seconds(copies) for _ in range(7)]
-            found.append(statistics.median(samples) / COPIES)
-    return found
+            result.append(statistics.median(samples) / COPIES)
+    return result
 
 
 # --- which launch needs what another has left -----------------------------------------------------
@@ -248,7 +250,7 @@ def passed_on(traces: Sequence[Trace]) -> list[Passed]:
 
     Of traces that are samples, only what the blocks in both of them touch.
     """
-    found: list[Passed] = []
+    result: list[Passed] = []
     left: list[tuple[int, str, int, np.ndarray]] = []  # a launch, its array, bytes of an element
     for taker, trace in enumerate(traces):
         written = []
@@ -261,14 +263,14 @@ def passed_on(traces: Sequence[Trace]) -> list[Passed]:
             needed = array.start + array.item * places[flags[first] & (WRITE | ATOMIC) != WRITE]
             for giver, name, item, those in left:
                 if n := len(np.intersect1d(needed, those, assume_unique=True)):
-                    found.append(Passed(giver, taker, name, item * n))
+                    result.append(Passed(giver, taker, name, item * n))
             if array.const or not (flags & WRITE).any():
                 continue
             places = np.unique(trace.index[mine][flags & WRITE > 0])
             written.append((taker, array.name, array.item, array.start + array.item * places))
         new = np.concatenate([np.empty(0, np.int64), *(those for *_, those in written)])
         left = [(*who, np.setdiff1d(those, new)) for *who, those in left] + written
-    return found
+    return result
 
 
 def levels(n_launches: int, passed: Sequence[Passed]) -> list[int]:
@@ -276,10 +278,10 @@ def levels(n_launches: int, passed: Sequence[Passed]) -> list[int]:
 
     Launches of one level do not need each other, so they may run side by side.
     """
-    found = [0] * n_launches
+    result = [0] * n_launches
     for one in sorted(passed, key=lambda one: one.taker):
-        found[one.taker] = max(found[one.taker], 1 + found[one.giver])
-    return found
+        result[one.taker] = max(result[one.taker], 1 + result[one.giver])
+    return result
 
 
 # --- the launches of a training step --------------------------------------------------------------
@@ -289,14 +291,14 @@ ROW = 0.75  # inches from one row of a graph to the next
 
 
 @figure
-def launches_costs(found: Sequence[Cost], *, timed: bool = False) -> Axes:
+def launches_costs(result: Sequence[Cost], *, timed: bool = False) -> Axes:
     """Draw a bar for each launch, in order: the bytes that it moves, or if `timed` its time."""
-    names = [f"{number} {cost.kernel}" for number, cost in enumerate(found)]
-    values = [1e6 * cost.seconds if timed else cost.moved / 1e6 for cost in found]
+    names = [f"{number} {cost.kernel}" for number, cost in enumerate(result)]
+    values = [1e6 * cost.seconds if timed else cost.moved / 1e6 for cost in result]
     whole = sum(values)
-    _, ax = plt.subplots(figsize=(7.5, 0.9 + 0.28 * len(found)))
+    _, ax = plt.subplots(figsize=(7.5, 0.9 + 0.28 * len(result)))
     ax.barh(names, values, 0.66, color=COLORS["device"])
-    for y, (cost, value) in enumerate(zip(found, values, strict=True)):
+    for y, (cost, value) in enumerate(zip(result, values, strict=True)):
         amount = in_words(cost.seconds) if timed else f"{value:.3g} MB"
         note(ax, f"{amount}, {value / whole:.1%}", (value, y), (5, 0), va="center", fontsize=9)
     unit = "µs, by the GPU's events" if timed else "MB moved, as if nothing were cached"
@@ -312,7 +314,7 @@ def needs(traces: Sequence) -> Axes:
     """
     passed = passed_on(traces)
     level = levels(len(traces), passed)
-    rows = [[i for i, of in enumerate(level) if of == row] for row in range(1 + max(level))]
+    rows = [[i for i, group in enumerate(level) if group == row] for row in range(1 + max(level))]
     places = {i: (column(k), y) for y, row in enumerate(rows) for k, i in enumerate(row)}
     wide = max(abs(x) for x, _ in places.values()) + 0.5
     _, ax = plt.subplots(figsize=(max(4.5, 4.4 * wide), 0.5 + ROW * len(rows)))
@@ -344,13 +346,13 @@ def column(k: int) -> int:
 
 
 @figure
-def over_time(found: Mapping[str, Sequence[Launch]]) -> np.ndarray:
+def over_time(result: Mapping[str, Sequence[Launch]]) -> np.ndarray:
     """Draw what host and device do when: a panel for each way, a line for each launch between.
 
     A line leads from the end of asking to the begin of the work: the flatter, the longer it queued.
     """
-    _, axes = plt.subplots(len(found), 1, figsize=(8, 0.6 + 1.35 * len(found)), squeeze=False)
-    for ax, (name, launches) in zip(axes[:, 0], found.items(), strict=True):
+    _, axes = plt.subplots(len(result), 1, figsize=(8, 0.6 + 1.35 * len(result)), squeeze=False)
+    for ax, (name, launches) in zip(axes[:, 0], result.items(), strict=True):
         panel(ax, launches)
         end = launches[-1].end - launches[0].asked
         ax.set_title(f"{name}: {in_words(end)}", fontsize=10, loc="left")
@@ -364,7 +366,7 @@ def over_time(found: Mapping[str, Sequence[Launch]]) -> np.ndarray:
     look = {"frameon": False, "fontsize": 8, "borderaxespad": 0, "ncols": 4}
     look |= {"columnspacing": 1, "handlelength": 1.2}
     axes[0, 0].legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1.02), **look)
-    own = "; each panel has its own scale" if len(found) > 1 else ""
+    own = "; each panel has its own scale" if len(result) > 1 else ""
     axes[-1, 0].set_xlabel(f"µs since the host began to ask{own}")
     return axes[:, 0]
 

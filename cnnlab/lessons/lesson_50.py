@@ -217,13 +217,13 @@ def inputs(N, C, F, H, W, K, seed=0) -> list[np.ndarray]:
 def counted(N, C, F, H, W, K, m=4) -> dict[str, int]:
     """Multiplications of each way, by name. Those of the FFT are estimated, see `of_fft`."""
     arrays = inputs(N, C, F, H, W, K)
-    found = {
+    result = {
         "direct": multiplications(loops.conv_forward, *arrays),
         "im2col": multiplications(WAYS["im2col"].conv_forward, *arrays),
         "FFT": of_fft(N, C, F, H, W),
         "Winograd": multiplications(WAYS["Winograd"].conv_forward, *arrays, m=m),
     }
-    return found
+    return result
 
 
 def of_fft(N, C, F, H, W) -> int:
@@ -323,10 +323,10 @@ def kernels(K: int) -> dict[str, Callable]:
 
     It is left out where that tile would be a single pixel.
     """
-    found, m = {name: way.conv_forward for name, way in WAYS.items()}, EXACT_TILES + 1 - K
+    result, m = {name: way.conv_forward for name, way in WAYS.items()}, EXACT_TILES + 1 - K
     if m < 2:
-        return {name: kernel for name, kernel in found.items() if name != "Winograd"}
-    return found | {"Winograd": partial(found["Winograd"], m=m)}
+        return {name: kernel for name, kernel in result.items() if name != "Winograd"}
+    return result | {"Winograd": partial(result["Winograd"], m=m)}
 
 
 def timed(layer: Layer, repeats: int = 9) -> dict[str, timing.Timing]:
@@ -334,13 +334,13 @@ def timed(layer: Layer, repeats: int = 9) -> dict[str, timing.Timing]:
     *given, z = inputs(layer.N, layer.C, layer.F, layer.H, layer.H, layer.K)
     expected = np.empty_like(z)
     WAYS["vector"].conv_forward(*given, expected)
-    ways = kernels(layer.K)
+    algorithms = kernels(layer.K)
 
     def right(name: str) -> None:
-        ways[name](*given, z)
+        algorithms[name](*given, z)
         timing.same(z, expected, name=f"{name} at {layer}", rtol=1e-3)
 
-    calls = {name: partial(kernel, *given, z) for name, kernel in ways.items()}
+    calls = {name: partial(kernel, *given, z) for name, kernel in algorithms.items()}
     work = 2 * layer.multiply_adds
     with threadpool_limits(1, user_api="blas"):  # NumPy's products take one core, too
         return timing.compare(calls, checks=right, repeats=repeats, work=work)
@@ -416,19 +416,19 @@ def unfolded(image: np.ndarray, kernel: int) -> np.ndarray:
 
 
 @figure
-def errors(found: Mapping[int, Mapping[int, float]]) -> Axes:
+def errors(result: Mapping[int, Mapping[int, float]]) -> Axes:
     """Draw Winograd's largest error over the tile, as a multiple of the direct sum's.
 
     `found[r][m]` is that of F(m², r²).
     """
     _, ax = plt.subplots(figsize=(7, 3.6))
-    for (r, by_tile), color in zip(found.items(), OTHERS, strict=False):
+    for (r, by_tile), color in zip(result.items(), OTHERS, strict=False):
         sizes = list(by_tile)
         ax.plot(sizes, list(by_tile.values()), "-o", color=color, label=f"kernels of {r} × {r}")
         last = (sizes[-1], by_tile[sizes[-1]])
         note(ax, f"{last[1]:,.0f}", last, (6, 0), va="center", fontsize=8)
     ax.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
-    note(ax, "direct", (min(map(min, found.values())), 1), (0, -11), color=GREY, fontsize=8)
+    note(ax, "direct", (min(map(min, result.values())), 1), (0, -11), color=GREY, fontsize=8)
     ax.set(xlabel="tile: m × m results", ylabel="times the direct sum's error", yscale="log")
     ax.set_ylim(0.4, None)
     ax.legend(frameon=False)

@@ -105,13 +105,13 @@ def planned(times, workspaces, n_images, cap):
         return math.inf
     sizes, seconds = zip(*fits, strict=True)
     all_images = scipy.optimize.LinearConstraint([sizes], n_images, n_images)
-    found = scipy.optimize.milp(
+    result = scipy.optimize.milp(
         seconds,
         constraints=all_images,
         integrality=np.ones(len(sizes)),
         options={"presolve": False},  # with it, HiGHS 1.12 prints a line of its own
     )
-    return found.fun if found.success else math.inf
+    return result.fun if result.success else math.inf
 
 
 @kinds.tested(
@@ -282,17 +282,17 @@ def share_the_cap(fronts: Mapping[str, Sequence[Plan]], cap: float) -> dict[str,
     sizes = np.array([plan.workspace for plan in plans], float)
     seconds = np.array([plan.seconds for plan in plans])
     one_each = np.array([[owner == name for owner in owners] for name in fronts], float)
-    found = milp(
+    result = milp(
         1e4 * seconds / seconds.max(),  # scaled up, as differences below 1e-6 count for nothing
         integrality=np.ones(len(plans)),
         bounds=(0, 1),
         constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(sizes, ub=cap)],
         options={"mip_rel_gap": 0},  # go on to the least, not to one near it
     )
-    if found.x is None:
+    if result.x is None:
         least = sum(min(plan.workspace for plan in of_layer) for of_layer in fronts.values())
         raise ValueError(f"cap: expected at least {least:,} bytes, got {cap:,}")
-    chosen = np.flatnonzero(found.x > 0.5)
+    chosen = np.flatnonzero(result.x > 0.5)
     return {owners[i]: plans[i] for i in chosen}
 
 
@@ -341,7 +341,7 @@ def costs(
     place: Place,
     sizes: Sequence[int],
     *,
-    ways: Mapping[str, Way] = WAYS,
+    algorithms: Mapping[str, Way] = WAYS,
     repeats: int = 9,
 ) -> Costs:
     """Time every way on micro-batches of a layer; each result is compared with the first way's.
@@ -350,29 +350,31 @@ def costs(
     Where results add up over micro-batches, as gradients of the weights do, a micro-batch smaller
     than the largest counts an array more, for the sum.
     """
-    arrays, first = arguments(operation, place, max(sizes)), next(iter(ways))
+    arrays, first = arguments(operation, place, max(sizes)), next(iter(algorithms))
     calls, counts, bytes_of = {}, {}, {}
     for size in sizes:
         counts[size] = max(1, min(SEVERAL, max(sizes)) // size)
         given = first_images(operation, arrays, slice(counts[size] * size))
         expected = np.empty_like(given[-1])
-        getattr(ways[first], operation)(*given[:-1], expected)
-        for name, way in ways.items():
+        getattr(algorithms[first], operation)(*given[:-1], expected)
+        for name, way in algorithms.items():
             pieces = Plan((Piece(name, size),) * counts[size], 0, 0)
-            call = functools.partial(in_micro_batches, operation, pieces, *given, ways=ways)
+            call = functools.partial(
+                in_micro_batches, operation, pieces, *given, algorithms=algorithms
+            )
             given[-1][:] = np.nan
             call()
             timing.same(given[-1], expected, name=f"{operation} by {name}", rtol=1e-3)
             for_sum = given[-1].nbytes if adds_up(operation) and size < max(sizes) else 0
             bytes_of[name, size] = way.workspace(operation, *letters(place, size)) + for_sum
             calls[name, size] = call
-    found = {
+    result = {
         (name, size): Timing(name, tuple(s / counts[size] for s in timed.samples))
         for (name, size), timed in timing.compare(calls, repeats=repeats).items()
     }
     return Costs(
-        {name: {size: found[name, size] for size in sizes} for name in ways},
-        {name: {size: bytes_of[name, size] for size in sizes} for name in ways},
+        {name: {size: result[name, size] for size in sizes} for name in algorithms},
+        {name: {size: bytes_of[name, size] for size in sizes} for name in algorithms},
     )
 
 
@@ -426,7 +428,7 @@ def arguments(operation: str, place: Place, n_images: int) -> list[np.ndarray]:
 def first_images(operation: str, arrays: Sequence, images: slice) -> list[np.ndarray]:
     """The arguments of an operation for some images: an array of no images stays whole."""
     shapes = CONTRACT[operation].values()
-    return [a[images] if of[0] == "N" else a for a, of in zip(arrays, shapes, strict=True)]
+    return [a[images] if group[0] == "N" else a for a, group in zip(arrays, shapes, strict=True)]
 
 
 def adds_up(operation: str) -> bool:
@@ -434,14 +436,14 @@ def adds_up(operation: str) -> bool:
     return "N" not in list(CONTRACT[operation].values())[-1]
 
 
-def in_micro_batches(operation: str, plan: Plan, *arrays: np.ndarray, ways=WAYS) -> None:
+def in_micro_batches(operation: str, plan: Plan, *arrays: np.ndarray, algorithms=WAYS) -> None:
     """Compute an operation of the contract as a plan says, one micro-batch after the other."""
     output, first = arrays[-1], 0
     cut = len(plan.pieces) > 1
     total = np.zeros_like(output) if cut and adds_up(operation) else None
     for name, size in plan.pieces:
         part = first_images(operation, arrays, slice(first, first + size))
-        getattr(ways[name], operation)(*part)
+        getattr(algorithms[name], operation)(*part)
         if total is not None:  # a gradient of the weights is a sum over all images
             total += output
         first += size
@@ -511,19 +513,19 @@ INKS = dict(zip(WAYS, (COLORS["vector"], *OTHERS), strict=False))  # a way looks
 
 
 @measured
-def workspaces_costs(found: Costs) -> np.ndarray:
+def workspaces_costs(result: Costs) -> np.ndarray:
     """Draw time and workspace for each image over the size of a micro-batch, on two Axes."""
     _, axes = plt.subplots(1, 2, figsize=(10, 3.8))
     labels: tuple[list, list] = ([], [])
-    for name in found.timings:
+    for name in result.timings:
         color = INKS.get(name, INK)
-        sizes = np.array(list(found.timings[name]))
-        taken = list(found.timings[name].values())
+        sizes = np.array(list(result.timings[name]))
+        taken = list(result.timings[name].values())
         middle, low, high = 1e6 * np.array([(t.median, t.low, t.high) for t in taken]).T / sizes
         axes[0].errorbar(
             sizes, middle, [middle - low, high - middle], fmt="o-", color=color, markersize=4
         )
-        bytes_each = np.array(list(found.workspaces[name].values())) / KIB
+        bytes_each = np.array(list(result.workspaces[name].values())) / KIB
         axes[1].plot(sizes, bytes_each, "o-", color=color, markersize=4)
         labels[0].append((sizes[-1], middle[-1], name, color))
         labels[1].append((sizes[-1], bytes_each[-1], name, color))
@@ -617,7 +619,9 @@ def shared(by_cap: Mapping[str, Mapping[str, Plan]]) -> Axes:
             if number and wide > 0.02 * widest:
                 note(ax, number, (start + wide / 2, y), (0, 0), ha="center", va="center")
         left = left + length
-    totals = [f"{in_words(sum(p.seconds for p in of.values()))} planned" for of in by_cap.values()]
+    totals = [
+        f"{in_words(sum(p.seconds for p in group.values()))} planned" for group in by_cap.values()
+    ]
     ax.bar_label(bars, totals, padding=6, fontsize=9)
     where = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0, "fontsize": 8}
     ax.legend(ncols=len(families), frameon=False, **where)

@@ -120,17 +120,17 @@ def tasks_are_right(mine) -> str:
     """What is wrong with a function that makes a rank's list of tasks: 1F1B is wanted."""
     for size, n_micro in ((1, 1), (1, 5), (2, 4), (4, 8), (5, 3), (3, 7)):
         at = f"{size} ranks, {n_micro} micro-batches"
-        of = [
+        group = [
             [Task(kind, rank, i) for kind, i in mine(rank, size, n_micro)] for rank in range(size)
         ]
-        if fault := wrong(of, size, n_micro):
+        if fault := wrong(group, size, n_micro):
             return f"{at}: {fault}"
-        if any(task.kind == "W" for tasks in of for task in tasks):
+        if any(task.kind == "W" for tasks in group for task in tasks):
             return f"{at}: expected F and B alone, got W"
-        end, least = max(span.end for span in timed(of)), 2 * (n_micro + size - 1)
+        end, least = max(span.end for span in timed(group)), 2 * (n_micro + size - 1)
         if end > least:
             return f"{at}: takes {end:g} units, expected {least}"
-        for rank, tasks in enumerate(of):
+        for rank, tasks in enumerate(group):
             if max(held(tasks)) > size - rank:
                 most = max(held(tasks))
                 return f"{at}: rank {rank} holds {most} micro-batches, expected {size - rank}"
@@ -145,12 +145,12 @@ def tasks_are_right(mine) -> str:
 def tasks(rank, size, n_micro):
     """P − r forward, then one back for each one forward: so many are held, and never more."""
     first = min(size - rank, n_micro)
-    found = [("F", i) for i in range(first)]
+    result = [("F", i) for i in range(first)]
     for i in range(n_micro):
-        found.append(("B", i))
+        result.append(("B", i))
         if first + i < n_micro:
-            found.append(("F", first + i))
-    return found
+            result.append(("F", first + i))
+    return result
 
 
 @kinds.formula(
@@ -176,7 +176,9 @@ def half_layers(network: Network, n_images: int = 64, repeats: int = 9) -> dict[
     """
     layers = [place for place in network.places if isinstance(place.layer, Conv)]
     calls = {half: [passes(place, n_images, half) for place in layers] for half in HALVES}
-    together = {half: lambda of=of: [call() for call in of] for half, of in calls.items()}
+    together = {
+        half: lambda group=group: [call() for call in group] for half, group in calls.items()
+    }
     return compare(together, repeats=repeats)
 
 
@@ -212,16 +214,16 @@ MINE = "yours"
 
 
 @figure
-def plans(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
+def plans(group: Mapping[str, Sequence[Span]]) -> np.ndarray:
     """Draw which rank does which task when: a panel for each schedule, a row for each rank.
 
     The number is the micro-batch's; of several stages of a rank, the later are lighter. The dashed
     line is the end.
     """
-    n = [1 + max(span.rank for span in spans) for spans in of.values()]
+    n = [1 + max(span.rank for span in spans) for spans in group.values()]
     size = 8, 0.6 + sum(0.5 + 0.25 * k for k in n)
-    _, axes = plt.subplots(len(of), 1, figsize=size, sharex=True, squeeze=False)
-    for ax, (name, spans), ranks in zip(axes[:, 0], of.items(), n, strict=True):
+    _, axes = plt.subplots(len(group), 1, figsize=size, sharex=True, squeeze=False)
+    for ax, (name, spans), ranks in zip(axes[:, 0], group.items(), n, strict=True):
         for span in spans:
             look = {"color": KINDS[span.task.kind][1], "edgecolor": "white", "linewidth": 0.8}
             alpha = 1.0 if span.task.stage < ranks else 0.6
@@ -233,11 +235,11 @@ def plans(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
         end = max(span.end for span in spans)
         ax.axvline(end, color=GREY, linestyle="--", linewidth=1.2)
         thin = any(span.task.stage >= ranks for span in spans)
-        told = " (dark: a rank's first stage, light: its second)" * thin
-        ax.set_title(f"{name}: {end:g} units{told}", fontsize=10, loc="left")
+        said = " (dark: a rank's first stage, light: its second)" * thin
+        ax.set_title(f"{name}: {end:g} units{said}", fontsize=10, loc="left")
         ax.set_yticks(range(ranks), [f"rank {rank}" for rank in range(ranks)])
         as_rows(ax, range(ranks))
-    kinds = {span.task.kind for spans in of.values() for span in spans}
+    kinds = {span.task.kind for spans in group.values() for span in spans}
     keys = [Patch(color=color, label=label) for k, (label, color) in KINDS.items() if k in kinds]
     look = {"frameon": False, "fontsize": 8, "borderaxespad": 0}
     axes[0, 0].legend(handles=keys, ncols=3, loc="lower right", bbox_to_anchor=(1, 1.02), **look)
@@ -246,14 +248,14 @@ def plans(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
 
 
 @figure
-def memory(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
+def memory(group: Mapping[str, Sequence[Span]]) -> np.ndarray:
     """Draw how many micro-batches each rank holds over time: a panel for each schedule.
 
     One in one of a rank's two thin stages counts as a half.
     """
-    shape = 1, len(of)
+    shape = 1, len(group)
     _, axes = plt.subplots(*shape, figsize=(8, 2.4), sharex=True, sharey=True, squeeze=False)
-    for ax, (name, spans) in zip(axes[0], of.items(), strict=True):
+    for ax, (name, spans) in zip(axes[0], group.items(), strict=True):
         by_rank = held_over_time(spans)
         share = len(by_rank) / (1 + max(span.task.stage for span in spans))
         for rank, counts in enumerate(by_rank):
@@ -265,7 +267,7 @@ def memory(of: Mapping[str, Sequence[Span]]) -> np.ndarray:
         ax.set_xlabel("units of time")
     axes[0, 0].set_ylabel("micro-batches held")
     axes[0, 0].locator_params(axis="y", integer=True)
-    axes[0, min(1, len(of) - 1)].legend(frameon=False, fontsize=8)
+    axes[0, min(1, len(group) - 1)].legend(frameon=False, fontsize=8)
     return axes[0]
 
 
@@ -365,15 +367,15 @@ def challenge_schedule(
         print(f"your plan: {fault}")
         return None
     everyone = {**rungs, MINE: plan}
-    drawn = {name: timed(of, pipelines_units(of)) for name, of in everyone.items()}
+    drawn = {name: timed(group, pipelines_units(group)) for name, group in everyone.items()}
     ends = {name: max(span.end for span in spans) for name, spans in drawn.items()}
-    for name, of in everyone.items():
-        most = [max(held(tasks)) for tasks in of]
+    for name, group in everyone.items():
+        most = [max(held(tasks)) for tasks in group]
         print(f"{name}: {ends[name]:g} units, at most {most} micro-batches held by rank")
     return plans(drawn, title=f"Your plan takes {ends[MINE]:g} units")
 
 
-def pipelines_units(of: Sequence[Sequence[Task]]) -> dict[str, float]:
+def pipelines_units(group: Sequence[Sequence[Task]]) -> dict[str, float]:
     """The time of each kind of task: "B" is twice as long where it finds the weights', too."""
-    split = any(task.kind == "W" for tasks in of for task in tasks)
+    split = any(task.kind == "W" for tasks in group for task in tasks)
     return UNITS if split else UNITS | {"B": 2.0}

@@ -49,7 +49,7 @@ def as_adam(update) -> str:
         update(w, m, v, given, t, 0.01)
         if not np.array_equal(given, g):
             return "g is changed, and should be left as it is"
-    return told(
+    return message(
         w, adams(gradients, 0.01), ADAMS_MISTAKES, lambda how: adams(gradients, 0.01, **how)
     )
 
@@ -79,10 +79,10 @@ def as_nesterov(update) -> str:
     for _ in range(N_STEPS):
         update(w, v, lambda at: steep * at, 0.02, 0.9)
     way = start, lambda at: steep * at, 0.02, 0.9
-    return told(w, nesterovs(*way), NESTEROVS_MISTAKES, lambda how: nesterovs(*way, **how))
+    return message(w, nesterovs(*way), NESTEROVS_MISTAKES, lambda how: nesterovs(*way, **how))
 
 
-def told(got, expected, mistakes, make) -> str:
+def message(got, expected, mistakes, make) -> str:
     """Nothing if two results agree; else the mistake that leads there, or how far they differ."""
     if np.allclose(got, expected, rtol=1e-6, atol=1e-14):
         return ""
@@ -167,14 +167,14 @@ def search(
             return 1 / len(data.class_names)
 
     return {
-        name: {rate: tuple(accuracy(name, rate, seed) for seed in seeds) for rate in of}
-        for name, of in rates.items()
+        name: {rate: tuple(accuracy(name, rate, seed) for seed in seeds) for rate in group}
+        for name, group in rates.items()
     }
 
 
-def best(found: Found) -> float:
+def best(result: Found) -> float:
     """The rate whose accuracies have the highest mean."""
-    return max(found, key=lambda rate: sum(found[rate]))
+    return max(result, key=lambda rate: sum(result[rate]))
 
 
 # --- the challenge of a pace: the fewest virtual seconds to an accuracy ---------------------------
@@ -331,16 +331,16 @@ def paths(steepness: tuple[float, float], places: Mapping[str, np.ndarray]) -> A
 
 
 @figure
-def accuracy_by_rate(found: Mapping[str, Mapping[float, tuple[float, ...]]]) -> Axes:
+def accuracy_by_rate(result: Mapping[str, Mapping[float, tuple[float, ...]]]) -> Axes:
     """Draw the accuracy that each rate leads to: dots are seeds, lines their means."""
     _, ax = plt.subplots(figsize=(8, 4))
     labels = []
-    for k, (color, name) in enumerate(zip(colors(list(found)), found, strict=True)):
-        by_rate = found[name]
-        rates, means = list(by_rate), [np.mean(of) for of in by_rate.values()]
-        for rate, of in by_rate.items():
-            x = rate * aside(k, len(found))
-            ax.plot([x] * len(of), of, "o", color=color, markersize=4)
+    for k, (color, name) in enumerate(zip(colors(list(result)), result, strict=True)):
+        by_rate = result[name]
+        rates, means = list(by_rate), [np.mean(group) for group in by_rate.values()]
+        for rate, group in by_rate.items():
+            x = rate * aside(k, len(result))
+            ax.plot([x] * len(group), group, "o", color=color, markersize=4)
         ax.plot(rates, means, color=color, linewidth=2)
         labels.append((rates[-1], means[-1], name, color))
     ax.set(xscale="log", xlabel="rate", ylabel="accuracy on images held out")
@@ -396,9 +396,9 @@ def accuracy_by_steps(series: Mapping[str, Sequence[Looks]]) -> Axes:
     labels = []
     for color, (name, trainings) in zip(colors(list(series)), series.items(), strict=True):
         for looks in trainings:
-            steps, found = [x.steps for x in looks], [x.accuracy for x in looks]
-            ax.plot(steps, found, "o-", color=color, markersize=3, linewidth=1.2)
-        labels.append((steps[-1], found[-1], name, color))
+            steps, result = [x.steps for x in looks], [x.accuracy for x in looks]
+            ax.plot(steps, result, "o-", color=color, markersize=3, linewidth=1.2)
+        labels.append((steps[-1], result[-1], name, color))
     ax.set(xlabel="steps", ylabel="test accuracy", ylim=(0.8, 1))
     ax.set_yticks([0.8, 0.85, 0.9, 0.95, 1])
     ax.yaxis.set_major_formatter("{x:.0%}")
@@ -416,15 +416,15 @@ def time_to(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Axe
     """
     _, ax = plt.subplots(figsize=(8, 4.6))
     labels, best = [], min(seconds, key=lambda name: min(seconds[name]))
-    for k, (color, (name, of)) in enumerate(
+    for k, (color, (name, group)) in enumerate(
         zip(colors(list(seconds)), seconds.items(), strict=True)
     ):
         mark = "o-" if k < len(OTHERS) else "s-."  # from there on, colours come again
-        ax.plot(ranks, of, mark, color=color, markersize=4)
-        labels.append((ranks[-1], of[-1], name, color))
+        ax.plot(ranks, group, mark, color=color, markersize=4)
+        labels.append((ranks[-1], group[-1], name, color))
         if name == best:
-            ax.plot(ranks[int(np.argmin(of))], min(of), "*", color=color, markersize=16)
-    alone = min(of[0] for of in seconds.values())
+            ax.plot(ranks[int(np.argmin(group))], min(group), "*", color=color, markersize=16)
+    alone = min(group[0] for group in seconds.values())
     ax.plot(ranks, [alone * ranks[0] / p for p in ranks], "--", color=GREY, linewidth=1.2)
     lowest = min(map(min, seconds.values()))
     ax.set(xscale="log", yscale="log", xlabel="virtual ranks", ylabel="virtual seconds")

@@ -186,13 +186,13 @@ def elastic_path(
     """Where the method `elastic` takes (x, centre), float64 (n_steps + 1, 2), from (1, −0.7)."""
 
     def program(comm):
-        of, method = Parabola([1.0], rate, curvature), Elastic(comm, 1, moving_rate)
-        method.enter(of)
+        group, method = Parabola([1.0], rate, curvature), Elastic(comm, 1, moving_rate)
+        method.enter(group)
         method.centre[:] = -0.7
-        places = [(of.params.flat[0], method.centre[0])]
+        places = [(group.params.flat[0], method.centre[0])]
         for _ in range(n_steps):
-            method.step(of, np.arange(n_ranks))
-            places.append((of.params.flat[0], method.centre[0]))
+            method.step(group, np.arange(n_ranks))
+            places.append((group.params.flat[0], method.centre[0]))
         return np.array(places)
 
     return World(n_ranks).run(program)[0]
@@ -213,14 +213,14 @@ def gossip_path(graph: str, n_ranks: int, n_meetings: int, seed: int = 0) -> np.
     starts = np.random.default_rng(seed).standard_normal((n_ranks, 100))
 
     def program(comm) -> Sequence[np.ndarray]:
-        of, method = Parabola(np.zeros(100), 0.0, 0.0), Gossip(comm, 1, graph)
-        method.make_room(of)
+        group, method = Parabola(np.zeros(100), 0.0, 0.0), Gossip(comm, 1, graph)
+        method.make_room(group)
         method.kept["model of ranks"][:] = starts
-        method.enter(of)
-        models = [of.params.flat.copy()]
+        method.enter(group)
+        models = [group.params.flat.copy()]
         for _ in range(n_meetings):
-            method.step(of, np.arange(n_ranks))
-            models.append(of.params.flat.copy())
+            method.step(group, np.arange(n_ranks))
+            models.append(group.params.flat.copy())
         return models
 
     by_rank = np.array(World(n_ranks).run(program))
@@ -265,8 +265,8 @@ def learn(
         return sent / n_steps, own, replica.params
 
     with np.errstate(over="ignore", invalid="ignore"):
-        found = world.run(program)
-    sent, models, (params, *_) = zip(*found, strict=True)
+        result = world.run(program)
+    sent, models, (params, *_) = zip(*result, strict=True)
     right = accuracy("vector", params, data.test_images, data.test_labels)
     return Learned(right, float(np.mean(sent)), np.stack(models))
 
@@ -342,12 +342,12 @@ def challenge_averages(make, data, n_ranks: int, target: float, **how) -> float 
     if not callable(make) or World(1).run(make)[0] is None:
         print("challenge: not yet answered")
         return None
-    found = learn(make, data, n_ranks, **how)
-    if found.accuracy < target:
-        print(f"✗ {found.accuracy:.1%} right; the goal is {target:.0%}")
+    result = learn(make, data, n_ranks, **how)
+    if result.accuracy < target:
+        print(f"✗ {result.accuracy:.1%} right; the goal is {target:.0%}")
         return None
-    print(f"{found.accuracy:.1%} right, with {found.sent:,.0f} bytes a step from each rank")
-    return found.sent
+    print(f"{result.accuracy:.1%} right, with {result.sent:,.0f} bytes a step from each rank")
+    return result.sent
 
 
 # --- ranks that average models --------------------------------------------------------------------
@@ -378,13 +378,13 @@ def shrinking(
     """
     _, ax = plt.subplots(figsize=(8, 4))
     labels = []
-    for color, (name, of) in zip(colors(list(series)), series.items(), strict=True):
-        sizes = np.array(of, float)
+    for color, (name, group) in zip(colors(list(series)), series.items(), strict=True):
+        sizes = np.array(group, float)
         there = np.flatnonzero(sizes > 1e-12 * sizes[0])
         ax.plot(there, sizes[there], "o-", color=color, markersize=3, linewidth=1.2)
         last = int(there[-1])
-        told = f"× {factors[name]:.3f}" if factors[name] else f"0 after {last + 1} {x}"
-        labels.append((last, sizes[last], f"{name}: {told}", color))
+        said = f"× {factors[name]:.3f}" if factors[name] else f"0 after {last + 1} {x}"
+        labels.append((last, sizes[last], f"{name}: {said}", color))
         if last > 5:
             steps = np.arange(last // 2, last + 1)
             line = sizes[steps[0]] * factors[name] ** (steps - steps[0])

@@ -37,12 +37,12 @@ def as_rounding(rounding) -> str:
     once = np.asarray(rounding(values.copy(), np.full(values.shape, 0.5)))
     if once.shape != values.shape:
         return f"expected shape {values.shape}, got {once.shape}"
-    found = tried(rounding, values, N_MESSAGES)
-    if (found != np.round(found)).any():
-        return f"expected whole numbers, got {found[found != np.round(found)][0]:.6g}"
-    if (found == found[0]).all():
+    result = tried(rounding, values, N_MESSAGES)
+    if (result != np.round(result)).any():
+        return f"expected whole numbers, got {result[result != np.round(result)][0]:.6g}"
+    if (result == result[0]).all():
         return "all messages are the same: chances do not count"
-    verdict = unbiased("rounding", found, values, 1.0)
+    verdict = unbiased("rounding", result, values, 1.0)
     return "" if verdict else verdict.text
 
 
@@ -120,13 +120,13 @@ def as_bfloat16(rounding) -> str:
         if got.dtype != np.float32:
             return f"expected float32, got {got.dtype}: view the bits as numbers again"
         rows.append(got)
-    found = np.array(rows)
-    if (found.view(np.uint32) & np.uint32(0xFFFF)).any():
+    result = np.array(rows)
+    if (result.view(np.uint32) & np.uint32(0xFFFF)).any():
         return "the lower 16 bits are not all zero: no bfloat16"
-    if (found == found[0]).all():
+    if (result == result[0]).all():
         return "all messages are the same: chances do not count"
     unit = 2.0 ** (np.floor(np.log2(np.maximum(abs(values), 2.0**-126))) - 7)
-    verdict = unbiased("bfloat16", found, values, unit)
+    verdict = unbiased("bfloat16", result, values, unit)
     return "" if verdict else verdict.text
 
 
@@ -211,26 +211,28 @@ def bfloat16(values, chances):
 MOST = 6
 
 
-def unbiased(name: str, found: np.ndarray, sent: np.ndarray, unit: np.ndarray | float) -> Verdict:
+def unbiased(name: str, result: np.ndarray, sent: np.ndarray, unit: np.ndarray | float) -> Verdict:
     """Whether what arrived, (M, n) of M messages, has the mean that was sent (n).
 
     `unit` is the distance between two levels: a number rounded to the one below or above it has at
     most the variance unit² / 4. Also wrong is a number that lands further off than a unit.
     """
     unit = np.broadcast_to(np.asarray(unit, np.float64), sent.shape)
-    if not np.isfinite(found).all():
-        return Verdict(False, f"{name}: expected finite numbers, {(~np.isfinite(found)).sum()} not")
-    far = np.abs(found - sent).max(0)
+    if not np.isfinite(result).all():
+        return Verdict(
+            False, f"{name}: expected finite numbers, {(~np.isfinite(result)).sum()} not"
+        )
+    far = np.abs(result - sent).max(0)
     if (far > unit * (1 + 1e-5)).any():
         k = int(np.argmax(far / unit))
         text = f"{sent[k]:.4g} arrived {far[k]:.4g} off; its levels are {unit[k]:.4g} apart"
         return Verdict(False, f"{name}: {text}")
-    off = np.abs(found.mean(0, dtype=np.float64) - sent) / (unit / 2 / len(found) ** 0.5)
+    off = np.abs(result.mean(0, dtype=np.float64) - sent) / (unit / 2 / len(result) ** 0.5)
     k = int(np.argmax(off))
-    text = f"the mean of {len(found):,} messages is at most {off[k]:.1f} standard errors off"
+    text = f"the mean of {len(result):,} messages is at most {off[k]:.1f} standard errors off"
     if off[k] < MOST:
         return Verdict(True, f"{name}: {text}")
-    mean = found[:, k].mean(dtype=np.float64)
+    mean = result[:, k].mean(dtype=np.float64)
     return Verdict(False, f"{name}: of {sent[k]:.4g} arrives {mean:.4g} in the mean; {text}")
 
 
@@ -272,12 +274,12 @@ def accuracy(
     """The test accuracy after some epochs on one core."""
     strategy, params = find(kernels), Network().parameters(seed)
     images, labels = data.train_images, data.train_labels
-    of = Replica(strategy, params, images, labels, batch, optimizer)
+    group = Replica(strategy, params, images, labels, batch, optimizer)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(images))
-        for chosen in of.batches(order):
-            of.gradients(chosen)
-            of.update(len(chosen))
+        for chosen in group.batches(order):
+            group.gradients(chosen)
+            group.update(len(chosen))
     return float((predict(strategy, params, data.test_images) == data.test_labels).mean())
 
 
@@ -331,10 +333,10 @@ def made(way: str | Callable) -> Callable[..., Compressor]:
 
 def arriving(compress: Compressor, values: np.ndarray, n_messages: int) -> np.ndarray:
     """What arrives of the same values (n), sent so many times: float32 (n_messages, n)."""
-    found = np.empty((n_messages, values.size), np.float32)
-    for row in found:
+    result = np.empty((n_messages, values.size), np.float32)
+    for row in result:
         compress.decode(compress.encode(values), row)
-    return found
+    return result
 
 
 def bits_a_number(compress: str | Callable, n: int) -> float:
@@ -354,21 +356,21 @@ def rate_that_pays(compress: str | Callable, n: int, n_ranks: int, bandwidth: fl
     return bandwidth * (3 * n_ranks + 1) / (2 * (n_ranks - 1) * saved)
 
 
-def speeds(ways: Sequence[str], n: int, repeats: int = 15) -> dict[str, dict[str, Timing]]:
+def speeds(algorithms: Sequence[str], n: int, repeats: int = 15) -> dict[str, dict[str, Timing]]:
     """Timings of encoding and of decoding n float32 on one core, beside copying them: "copy".
 
     Their work is the bytes of the float32, so that `rate` is in bytes of those a second.
     """
     values = np.random.default_rng(0).standard_normal(n).astype(np.float32)
     out, calls = np.empty_like(values), {}
-    for way in ways:
+    for way in algorithms:
         one = made(way)(n)
         calls[way, "encode"] = functools.partial(one.encode, values)
         calls[way, "decode"] = functools.partial(one.decode, one.encode(values), out)
     calls["copy", ""] = functools.partial(np.copyto, out, values)
-    found = timing.compare(calls, repeats=repeats, work=4 * n)
-    copied = found.pop(("copy", ""))
-    by_way = {way: {do: found[way, do] for do in ("encode", "decode")} for way in ways}
+    result = timing.compare(calls, repeats=repeats, work=4 * n)
+    copied = result.pop(("copy", ""))
+    by_way = {way: {do: result[way, do] for do in ("encode", "decode")} for way in algorithms}
     return {"copy": {"encode": copied, "decode": copied}} | by_way
 
 
@@ -400,7 +402,7 @@ def crossover(whole: Cost, short: Cost, n_ranks: int) -> float:
 
 
 def sums(
-    ways: Sequence[str], n: int, bandwidths: Sequence[float], repeats: int = 9
+    algorithms: Sequence[str], n: int, bandwidths: Sequence[float], repeats: int = 9
 ) -> tuple[dict[str, Cost], dict[float, dict[str, list[float]]]]:
     """On each rank of a cluster: the cost of a message by way; samples of sums by bandwidth, way.
 
@@ -408,10 +410,10 @@ def sums(
     """
     from cnnlab.ranks.slow import network
 
-    comm, costs, found = world(), {}, {}
+    comm, costs, result = world(), {}, {}
     flat = np.random.default_rng(comm.rank).standard_normal(n).astype(np.float32)
     shard = flat[: -(-n // comm.size)].copy()
-    for way in ways:
+    for way in algorithms:
         one, out = made(way)(shard.size), np.empty_like(shard)
         message = one.encode(shard)
         calls = {
@@ -419,16 +421,16 @@ def sums(
             "decode": functools.partial(one.decode, message, out),
         }
         taken = alternately(comm, calls, repeats)
-        costs[way] = Cost(one.n_bytes, *(float(np.median(of)) for of in taken.values()))
+        costs[way] = Cost(one.n_bytes, *(float(np.median(group)) for group in taken.values()))
     for bandwidth in bandwidths:
         with network(LATENCY, bandwidth, comm) as slowed:
-            calls = {way: adding(CompressedSum(slowed, made(way)), flat) for way in ways}
-            found[bandwidth] = alternately(comm, calls, repeats)
-    return costs, found
+            calls = {way: adding(CompressedSum(slowed, made(way)), flat) for way in algorithms}
+            result[bandwidth] = alternately(comm, calls, repeats)
+    return costs, result
 
 
 def steps(
-    ways: Sequence[str], network: str, bandwidth: float, repeats: int = 15
+    algorithms: Sequence[str], network: str, bandwidth: float, repeats: int = 15
 ) -> dict[str, list[float]]:
     """On each rank of a cluster: samples of seconds of a step on 64 images, by way, in turn.
 
@@ -438,7 +440,7 @@ def steps(
 
     comm = world()
     with slow(LATENCY, bandwidth, comm) as slowed:
-        tried = {way: Trial(slowed, "data", network, compress=made(way)) for way in ways}
+        tried = {way: Trial(slowed, "data", network, compress=made(way)) for way in algorithms}
         return alternately(comm, {way: trial.step for way, trial in tried.items()}, repeats)
 
 
@@ -472,12 +474,12 @@ def in_range(bandwidth: float) -> str:
 
 
 def crossings(
-    costs: Mapping[str, Cost], found: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
+    costs: Mapping[str, Cost], result: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
 ) -> dict[str, tuple[float, float]]:
     """By way, the bandwidth below which it beats the first one: predicted, and measured."""
     first, *others = costs
-    rates = sorted(found)
-    seconds = {way: [float(np.median(found[rate][way])) for rate in rates] for way in costs}
+    rates = sorted(result)
+    seconds = {way: [float(np.median(result[rate][way])) for rate in rates] for way in costs}
     return {
         way: (
             crossover(costs[first], costs[way], n_ranks),
@@ -504,7 +506,7 @@ def learnt(compress: str | Callable, data, n_ranks: int = 4, seed: int = 0, **pl
 
 
 def accuracies(
-    ways: Mapping[str, str | Callable],
+    algorithms: Mapping[str, str | Callable],
     data,
     seeds: Sequence[int] = (0, 1),
     n_ranks: int = 4,
@@ -515,12 +517,12 @@ def accuracies(
     Bits are those of a message, which has the shard of one of the ranks.
     """
     shard, guess = -(-Network().zeros().flat.size // n_ranks), 1 / len(data.class_names)
-    found = {}
-    for name, compress in ways.items():
+    result = {}
+    for name, compress in algorithms.items():
         runs = [learnt(compress, data, n_ranks, seed, **plan) for seed in seeds]
         ends = [rows[-1]["test_accuracy"] if rows else guess for rows in runs]
-        found[name] = bits_a_number(compress, shard), ends
-    return found
+        result[name] = bits_a_number(compress, shard), ends
+    return result
 
 
 # --- the challenge of few bits --------------------------------------------------------------------
@@ -528,7 +530,7 @@ def accuracies(
 N = 1000  # numbers of a message that is looked at
 
 
-def told(mine: Callable) -> str:
+def said(mine: Callable) -> str:
     """What is wrong with a compressor's messages, in words; nothing if they can be sent."""
     values = np.random.default_rng(0).standard_normal(N).astype(np.float32)
     sender, reader, out = mine(N, 1), mine(N, 2), np.empty(N, np.float32)
@@ -554,7 +556,7 @@ def challenge_bits(mine: Callable, data, goal: float, best: float) -> float | No
     if not callable(mine):
         print("challenge: not yet answered")
         return None
-    if wrong := told(mine):
+    if wrong := said(mine):
         print(f"✗ {wrong}")
         return None
     bits, ends = accuracies({"mine": mine}, data)["mine"]
@@ -571,13 +573,13 @@ def challenge_bits(mine: Callable, data, goal: float, best: float) -> float | No
 
 
 @figure
-def arrivals(found: Mapping[str, np.ndarray], sent: float) -> Axes:
+def arrivals(result: Mapping[str, np.ndarray], sent: float) -> Axes:
     """Draw the mean of what has arrived of one number over the messages, and the number itself."""
     _, ax = plt.subplots(figsize=(6.5, 2.6))
     labels = []
-    for (name, of), color in zip(found.items(), colors(list(found)), strict=True):
-        n = np.arange(1, len(of) + 1)
-        means = np.cumsum(of, dtype=np.float64) / n
+    for (name, group), color in zip(result.items(), colors(list(result)), strict=True):
+        n = np.arange(1, len(group) + 1)
+        means = np.cumsum(group, dtype=np.float64) / n
         ax.plot(n, means, color=color, linewidth=1.5)
         labels.append((n[-1], means[-1], name, color))
     ax.axhline(sent, color=GREY, linestyle="--", linewidth=1.2)
@@ -589,16 +591,18 @@ def arrivals(found: Mapping[str, np.ndarray], sent: float) -> Axes:
 
 
 @figure
-def walks(found: Mapping[str, np.ndarray], goal: float) -> Axes:
+def walks(result: Mapping[str, np.ndarray], goal: float) -> Axes:
     """Draw where each way has gone after so many steps, and where the mean gradient leads."""
     _, ax = plt.subplots(figsize=(6.5, 2.6))
     labels = []
-    for k, ((name, of), color) in enumerate(zip(found.items(), colors(list(found)), strict=True)):
-        width = 1.5 * (len(found) - k)  # so that one shows under the next
-        ax.plot(of, color=color, linewidth=width)
-        labels.append((len(of) - 1, of[-1], name, color))
-    ax.plot([0, len(of) - 1], [0, goal], "--", color=INK, linewidth=1.2)
-    labels.append((len(of) - 1, goal, "the mean gradient", INK))
+    for k, ((name, group), color) in enumerate(
+        zip(result.items(), colors(list(result)), strict=True)
+    ):
+        width = 1.5 * (len(result) - k)  # so that one shows under the next
+        ax.plot(group, color=color, linewidth=width)
+        labels.append((len(group) - 1, group[-1], name, color))
+    ax.plot([0, len(group) - 1], [0, goal], "--", color=INK, linewidth=1.2)
+    labels.append((len(group) - 1, goal, "the mean gradient", INK))
     ax.set(xlabel="steps", ylabel="x")
     ax.figure.canvas.draw()  # limits are final now
     label_ends(ax, labels)
@@ -607,25 +611,25 @@ def walks(found: Mapping[str, np.ndarray], goal: float) -> Axes:
 
 @measured
 def bits_speeds(
-    found: Mapping[str, Mapping[str, Timing]], needed: Mapping[str, float], *, link: str
+    result: Mapping[str, Mapping[str, Timing]], needed: Mapping[str, float], *, link: str
 ) -> Axes:
     """Draw GB/s of float32 encoded and decoded, and what pays on a link of that name.
 
-    The first of `found` is there for comparison: a copy. `needed`, by way, is in bytes a second.
+    The first of `result` is there for comparison: a copy. `needed`, by way, is in bytes a second.
     """
-    copy, *names = found
+    copy, *names = result
     _, ax = plt.subplots(figsize=(7, 1.4 + 0.4 * len(names)))
     y = np.arange(len(names))
     parts = {"encode": -0.19, "decode": 0.19}
     for (do, shift), color in zip(parts.items(), colors(list(parts)), strict=True):
-        rates = [found[name][do].rate / 1e9 for name in names]
+        rates = [result[name][do].rate / 1e9 for name in names]
         ax.plot(rates, y + shift, "o", color=color, label=do)
     marks = [needed[name] / 1e9 for name in names]
     ax.plot(marks, y, "|", color=INK, markersize=20, markeredgewidth=2, label=f"pays on {link}")
-    most = found[copy]["encode"].rate / 1e9
+    most = result[copy]["encode"].rate / 1e9
     ax.axvline(most, color=GREY, linestyle="--", linewidth=1.2, label=f"{copy}: {most:.3g}")
     for place, name, mark in zip(y, names, marks, strict=True):
-        does = ", ".join(f"{do} {found[name][do].rate / 1e9:.3g}" for do in parts)
+        does = ", ".join(f"{do} {result[name][do].rate / 1e9:.3g}" for do in parts)
         at = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
         ax.annotate(f"{does}\npays from {mark:.3g}", (1.02, place), **at)
     ax.set_yticks(y, names)
@@ -642,20 +646,20 @@ def bits_speeds(
 
 @measured
 def bits_sums(
-    costs: Mapping[str, Cost], found: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
+    costs: Mapping[str, Cost], result: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
 ) -> Axes:
     """Draw seconds of a sum over the bandwidth: lines are predicted, dots measured, and joined.
 
-    At a star, the first way is predicted to catch up. `costs` and `found` are those of
+    At a star, the first way is predicted to catch up. `costs` and `result` are those of
     `bench.bits.sums`.
     """
     _, ax = plt.subplots(figsize=(6.5, 3.4))
-    rates, labels = sorted(found), []
+    rates, labels = sorted(result), []
     fine = np.geomspace(rates[0], rates[-1], 60)
     first = next(iter(costs))
     for (way, cost), color in zip(costs.items(), colors(list(costs)), strict=True):
         line = 1e3 * np.array([cost.seconds(n_ranks, rate) for rate in fine])
-        medians = 1e3 * np.array([np.median(found[rate][way]) for rate in rates])
+        medians = 1e3 * np.array([np.median(result[rate][way]) for rate in rates])
         ax.plot(fine / 1e6, line, color=color, linewidth=1.2)
         ax.plot(np.array(rates) / 1e6, medians, "o:", color=color, markersize=4, linewidth=0.8)
         labels.append((fine[-1] / 1e6, line[-1], way, color))
@@ -671,7 +675,7 @@ def bits_sums(
 
 
 @figure
-def accuracy_by_bits(found: Mapping[str, tuple[float, Sequence[float]]]) -> Axes:
+def accuracy_by_bits(result: Mapping[str, tuple[float, Sequence[float]]]) -> Axes:
     """Draw the test accuracy over the bits a number; rings are seeds, grey where none learns."""
     _, ax = plt.subplots(figsize=(6.5, 3.2))
     ax.set(xscale="log", xlabel="bits sent for a number", ylabel="test accuracy", ylim=(-0.12, 1))
@@ -680,7 +684,7 @@ def accuracy_by_bits(found: Mapping[str, tuple[float, Sequence[float]]]) -> Axes
     ax.minorticks_off()
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.figure.canvas.draw()  # limits are final now
-    for (name, (bits, ends)), color in zip(found.items(), colors(list(found)), strict=True):
+    for (name, (bits, ends)), color in zip(result.items(), colors(list(result)), strict=True):
         color = color if max(ends) > 0.5 else GREY
         ax.plot([bits] * len(ends), ends, "o", color=color, fillstyle="none")
         below(ax, name, (bits, min(ends)), color)

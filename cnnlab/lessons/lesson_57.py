@@ -30,14 +30,14 @@ N, K, STEPS, MOMENTUM = 12, 3, 8, 0.9
 
 def kept(gradients, *, add=True, zero=True, by=abs):
     """What top-k with error feedback sends, step by step, and what is owed then; or a wrong one."""
-    owed, sent = np.zeros(N), []
+    remainder, sent = np.zeros(N), []
     for gradient in gradients:
-        owed = owed + gradient if add else gradient.copy()
-        places = np.sort(np.argsort(-by(owed), kind="stable")[:K])
-        sent.append((places, owed[places]))
+        remainder = remainder + gradient if add else gradient.copy()
+        places = np.sort(np.argsort(-by(remainder), kind="stable")[:K])
+        sent.append((places, remainder[places]))
         if zero:
-            owed[places] = 0
-    return sent, owed
+            remainder[places] = 0
+    return sent, remainder
 
 
 KEPT_MISTAKES = {
@@ -47,19 +47,19 @@ KEPT_MISTAKES = {
 }
 
 
-def corrected(gradients, *, velocity_goes=True, residual_goes=True, of="velocity"):
+def corrected(gradients, *, velocity_goes=True, residual_goes=True, group="velocity"):
     """What Deep Gradient Compression sends, step by step, and what is owed; or a wrong one."""
-    velocity, owed, sent = np.zeros(N), np.zeros(N), []
+    velocity, remainder, sent = np.zeros(N), np.zeros(N), []
     for gradient in gradients:
         velocity = MOMENTUM * velocity + gradient
-        owed = owed + (velocity if of == "velocity" else gradient)
-        places = np.sort(np.argsort(-abs(owed), kind="stable")[:K])
-        sent.append((places, owed[places]))
+        remainder = remainder + (velocity if group == "velocity" else gradient)
+        places = np.sort(np.argsort(-abs(remainder), kind="stable")[:K])
+        sent.append((places, remainder[places]))
         if residual_goes:
-            owed[places] = 0
+            remainder[places] = 0
         if velocity_goes:
             velocity[places] = 0
-    return sent, owed
+    return sent, remainder
 
 
 CORRECTED_MISTAKES = {
@@ -88,13 +88,13 @@ def compared(step, rule, mistakes) -> str:
     got, expected = [], rule(gradients)[0]
     for gradient in gradients:
         given = gradient.copy()
-        found = step(given)
+        result = step(given)
         if not np.array_equal(given, gradient):
             return "the gradient is changed, and should be left as it is"
-        if not isinstance(found, tuple) or len(found) != 2:
-            return f"expected places and values, got {type(found).__name__}"
-        order = np.argsort(found[0])
-        got.append((np.asarray(found[0])[order], np.asarray(found[1])[order]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            return f"expected places and values, got {type(result).__name__}"
+        order = np.argsort(result[0])
+        got.append((np.asarray(result[0])[order], np.asarray(result[1])[order]))
     if alike(got, expected):
         return ""
     for words, how in mistakes.items():
@@ -274,13 +274,13 @@ WAYS: dict[str, tuple[Callable, float, str]] = {
     "the rest kept": (Streams, 0.8, "sgd"),
     "kept, then momentum": (Streams, 0.05, "momentum"),
     "kept, warmed up": (
-        lambda *of, argument: DeepGradientCompression(
-            *of, f"{argument},50", momentum=0.0, clip=None
+        lambda *group, argument: DeepGradientCompression(
+            *group, f"{argument},50", momentum=0.0, clip=None
         ),
         0.8,
         "sgd",
     ),
-    "DGC": (lambda *of, argument: DeepGradientCompression(*of, f"{argument},50"), 0.4, "sgd"),
+    "DGC": (lambda *group, argument: DeepGradientCompression(*group, f"{argument},50"), 0.4, "sgd"),
 }
 
 
@@ -302,26 +302,26 @@ def learnt(
 
     world = Counting(n_ranks)
     try:
-        found = world.run(program)[0]
+        result = world.run(program)[0]
     except Diverged:
-        found = 1 / len(data.class_names)
-    return found, sum(method.sent for method in methods)
+        result = 1 / len(data.class_names)
+    return result, sum(method.sent for method in methods)
 
 
 def by_density(
-    densities: Sequence[float], data, ways: Sequence[str] = tuple(WAYS), seed: int = 0, **plan
+    densities: Sequence[float], data, algorithms: Sequence[str] = tuple(WAYS), seed: int = 0, **plan
 ) -> dict[str, dict[float, tuple[float, int]]]:
     """By way and density: accuracy and bytes, see `learnt`."""
-    found = {}
-    for way in ways:
+    result = {}
+    for way in algorithms:
         make, rate, optimizer = WAYS[way]
-        found[way] = {
+        result[way] = {
             density: learnt(
                 functools.partial(make, argument=density), data, rate, optimizer, seed, **plan
             )
             for density in densities
         }
-    return found
+    return result
 
 
 # --- how sums fill up ---------------------------------------------------------------------------
@@ -351,10 +351,10 @@ def chosen_places(
 
     def program(comm) -> np.ndarray:
         method = DataParallel(comm, compress=functools.partial(Noting, argument=density))
-        of = replica(network, data, batch, 0.4)
+        group = replica(network, data, batch, 0.4)
         for step in range(n_steps):
             rng = np.random.default_rng(step)
-            method.step(of, rng.choice(len(data.train_labels), batch, replace=False))
+            method.step(group, rng.choice(len(data.train_labels), batch, replace=False))
         return method.compressed.chosen.latest
 
     return World(n_ranks).run(program)
@@ -387,7 +387,7 @@ def choosing(
 ) -> dict[int, Mapping[str, Timing]]:
     """By size, timings of choosing the largest of so many numbers, in turn; work: their bytes."""
     files.keep_compiled()
-    found = {}
+    result = {}
     for n in sizes:
         values, k = (
             np.random.default_rng(n).standard_normal(n).astype(np.float32),
@@ -399,10 +399,10 @@ def choosing(
             "np.partition": functools.partial(by_partition, values, k),
             "np.argpartition": functools.partial(by_argpartition, values, k),
         }
-        found[n] = timing.compare(
+        result[n] = timing.compare(
             calls, checks=functools.partial(same, calls, values, k), repeats=repeats, work=4 * n
         )
-    return found
+    return result
 
 
 def same(calls: Mapping[str, Callable], values: np.ndarray, k: int, name: str) -> bool:
@@ -439,16 +439,16 @@ def adder(comm, way: str) -> Callable[[np.ndarray], None]:
 
 
 def sums(
-    ways: Sequence[str], n: int, ranks: Sequence[int], network: str
+    algorithms: Sequence[str], n: int, ranks: Sequence[int], network: str
 ) -> dict[str, dict[int, Sum]]:
     """By way and virtual ranks, a sum of n numbers on such links; computing takes no time."""
-    found: dict[str, dict[int, Sum]] = {way: {} for way in ways}
-    for way in ways:
+    result: dict[str, dict[int, Sum]] = {way: {} for way in algorithms}
+    for way in algorithms:
         for n_ranks in ranks:
             counting = Counting(n_ranks, network)
             counting.run(add_up, way, n)
-            found[way][n_ranks] = Sum(float(counting.sent.sum(1).mean()), counting.seconds)
-    return found
+            result[way][n_ranks] = Sum(float(counting.sent.sum(1).mean()), counting.seconds)
+    return result
 
 
 def stream_bytes(n: int, k: int, n_ranks: int) -> float:
@@ -475,9 +475,9 @@ def counted_bytes(choices: Sequence[np.ndarray], n: int) -> float:
 
 def stepping(comm, compress: str, data, batch: int) -> Callable[[], float]:
     """A rank's call that takes a step of PERCEPTRON on the same images each time."""
-    of = replica(PERCEPTRON, data, batch, 0.1)
+    group = replica(PERCEPTRON, data, batch, 0.1)
     method = DataParallel(comm, compress=None if compress == WHOLE else compress)
-    return functools.partial(method.step, of, np.arange(batch))
+    return functools.partial(method.step, group, np.arange(batch))
 
 
 class Echo:
@@ -511,22 +511,25 @@ class Step(NamedTuple):
 
 
 def virtual_steps(
-    ways: Sequence[str], data, n_ranks: int, networks: Sequence[str], batch: int
+    algorithms: Sequence[str], data, n_ranks: int, networks: Sequence[str], batch: int
 ) -> dict[str, dict[str, Step]]:
     """By network and way, a step of PERCEPTRON on virtual ranks.
 
     What a rank computes is measured here, on one core, in turns; its messages take virtual time.
     """
-    of, share = replica(PERCEPTRON, data, batch, 0.1), np.arange(batch // n_ranks)
-    flat, calls = of.grads.flat, {"compute": lambda: (of.gradients(share), of.update(batch))}
+    group, share = replica(PERCEPTRON, data, batch, 0.1), np.arange(batch // n_ranks)
+    flat, calls = (
+        group.grads.flat,
+        {"compute": lambda: (group.gradients(share), group.update(batch))},
+    )
     noise = np.random.default_rng(0).standard_normal(flat.size).astype(np.float32)
-    for way in ways:
+    for way in algorithms:
         calls[way] = functools.partial(again, adder(Echo(n_ranks), way), noise, flat)
     medians = {name: timing.median for name, timing in measure.compare(calls).items()}
     return {
         network: {
-            way: Step(medians["compute"], medians[way], found[n_ranks].seconds)
-            for way, found in sums(ways, flat.size, (n_ranks,), network).items()
+            way: Step(medians["compute"], medians[way], result[n_ranks].seconds)
+            for way, result in sums(algorithms, flat.size, (n_ranks,), network).items()
         }
         for network in networks
     }
@@ -539,19 +542,19 @@ def again(add: Callable, values: np.ndarray, flat: np.ndarray) -> None:
 
 
 def real_steps(
-    ways: Sequence[str], data, latency: float, bandwidth: float, batch: int, repeats: int = 9
+    algorithms: Sequence[str], data, latency: float, bandwidth: float, batch: int, repeats: int = 9
 ) -> dict[str, list[float]]:
     """On each rank of a cluster: samples of seconds of a step, by way in turn, messages slowed."""
     from cnnlab.ranks.slow import network
 
     with network(latency, bandwidth, world()) as slowed:
-        calls = {way: stepping(slowed, way, data, batch) for way in ways}
+        calls = {way: stepping(slowed, way, data, batch) for way in algorithms}
         return alternately(slowed.comm, calls, repeats)
 
 
 def gains(seconds: Mapping[str, float]) -> dict[str, float]:
     """By way, how many times as fast as WHOLE."""
-    return {way: seconds[WHOLE] / of for way, of in seconds.items() if way != WHOLE}
+    return {way: seconds[WHOLE] / group for way, group in seconds.items() if way != WHOLE}
 
 
 # --- the challenge of few numbers: train as well as with all of them, with the fewest bytes -------
@@ -559,7 +562,7 @@ def gains(seconds: Mapping[str, float]) -> dict[str, float]:
 CHALLENGE_STREAMS_N = 1000  # numbers of a gradient that is looked at
 
 
-def told(mine: Callable) -> str:
+def said(mine: Callable) -> str:
     """What is wrong with what a chooser sends, in words; nothing if it can be added up."""
     gradient = np.random.default_rng(0).standard_normal(CHALLENGE_STREAMS_N).astype(np.float32)
     places, values = mine(CHALLENGE_STREAMS_N, 0).choose(gradient.copy(), 1, 1)
@@ -584,7 +587,7 @@ def challenge_streams(
     if not callable(mine):
         print("challenge: not yet answered")
         return None
-    if wrong := told(mine):
+    if wrong := said(mine):
         print(f"✗ {wrong}")
         return None
     reached, n_bytes = learnt(mine, data, rate, **plan)
@@ -619,8 +622,10 @@ def filling(
         ax.plot(ranks, line, color=color, linewidth=1.6)
         labels.append((ranks[-1], line[-1], name, color))
     marks = "osD^"
-    for (name, of), color, mark in zip(counted.items(), shades[len(names) :], marks, strict=False):
-        ax.plot(ranks, of, mark, color=color, markersize=5, label=name)
+    for (name, group), color, mark in zip(
+        counted.items(), shades[len(names) :], marks, strict=False
+    ):
+        ax.plot(ranks, group, mark, color=color, markersize=5, label=name)
     ax.axhline(HALF, color=GREY, linestyle="--", linewidth=1.2)
     ax.set(xscale="log", xlabel="ranks", ylabel="share of places taken", ylim=(0, 1))
     ax.set_xticks(ranks, [str(p) for p in ranks])
@@ -633,18 +638,18 @@ def filling(
 
 
 @figure
-def by_ranks(found: Mapping[str, Mapping[int, tuple[float, float]]]) -> Axes:
+def by_ranks(result: Mapping[str, Mapping[int, tuple[float, float]]]) -> Axes:
     """Draw what a sum takes over the ranks, by way: bytes that a rank sends, and virtual seconds.
 
-    `found` is what `bench.sparse_sums.sums` returns.
+    `result` is what `bench.sparse_sums.sums` returns.
     """
     _, both = plt.subplots(1, 2, figsize=(8.4, 3.6))
-    ways = zip(found.items(), colors(list(found)), strict=True)
-    for (way, of), color in ways:
-        for ax, values in zip(both, zip(*of.values(), strict=True), strict=True):
-            ax.plot(list(of), values, "o-", color=color, markersize=4, label=way)
+    algorithms = zip(result.items(), colors(list(result)), strict=True)
+    for (way, group), color in algorithms:
+        for ax, values in zip(both, zip(*group.values(), strict=True), strict=True):
+            ax.plot(list(group), values, "o-", color=color, markersize=4, label=way)
     for ax, what in zip(both, ("bytes that a rank sends", "virtual seconds"), strict=True):
-        ranks = list(next(iter(found.values())))
+        ranks = list(next(iter(result.values())))
         ax.set(xscale="log", yscale="log", xlabel="virtual ranks", ylabel=what)
         ax.set_xticks(ranks, [str(p) for p in ranks])
         ax.minorticks_off()
@@ -654,7 +659,7 @@ def by_ranks(found: Mapping[str, Mapping[int, tuple[float, float]]]) -> Axes:
 
 @figure
 def streams_by_density(
-    found: Mapping[str, Mapping[float, Sequence[float]]], whole: Mapping[str, Sequence[float]]
+    result: Mapping[str, Mapping[float, Sequence[float]]], whole: Mapping[str, Sequence[float]]
 ) -> Axes:
     """Draw the test accuracy over the density: dots are seeds, lines their means.
 
@@ -662,22 +667,22 @@ def streams_by_density(
     """
     _, ax = plt.subplots(figsize=(8, 4))
     labels = []
-    shades = dict(zip(found, colors(list(found)), strict=True))
-    for k, (way, of) in enumerate(found.items()):
-        means = [sum(ends) / len(ends) for ends in of.values()]
-        for density, ends in of.items():
-            x = density * aside(k, len(found))
+    shades = dict(zip(result, colors(list(result)), strict=True))
+    for k, (way, group) in enumerate(result.items()):
+        means = [sum(ends) / len(ends) for ends in group.values()]
+        for density, ends in group.items():
+            x = density * aside(k, len(result))
             ax.plot([x] * len(ends), ends, "o", color=shades[way], markersize=4)
-        ax.plot(list(of), means, color=shades[way], linewidth=2)
-        labels.append((list(of)[-1], means[-1], way, shades[way]))
+        ax.plot(list(group), means, color=shades[way], linewidth=2)
+        labels.append((list(group)[-1], means[-1], way, shades[way]))
     for name, ends in whole.items():
         mean = sum(ends) / len(ends)
         ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
-        labels.append((min(min(of) for of in found.values()), mean, name, GREY))
+        labels.append((min(min(group) for group in result.values()), mean, name, GREY))
     ax.set(xscale="log", ylabel="test accuracy")
     ax.set_xlabel("share of the numbers that a rank sends, after any warm-up")
     ax.invert_xaxis()
-    densities = sorted({density for of in found.values() for density in of})
+    densities = sorted({density for group in result.values() for density in group})
     ax.set_xticks(densities, [f"{density:.1%}" for density in densities])
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.minorticks_off()

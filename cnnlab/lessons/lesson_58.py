@@ -242,6 +242,8 @@ def challenge(mine: Callable, in_parallel: Callable, best: float) -> float | Non
     one = {"evaluate": evaluate, "budget": 144, "pool": ThreadPoolExecutor(1), "n_workers": 1}
     run, seeds = functools.partial(in_parallel, **one), range(100, 105)
     results = [mine(run, np.random.default_rng(seed)).values() for seed in seeds]
-    found = [max(result.score for result in each) for each in results]
-    print(f"{np.mean(found):.1%} held out, the mean of five seeds; the best of the race {best:.1%}")
-    return float(np.mean(found))
+    outcome = [max(result.score for result in each) for each in results]
+    print(
+        f"{np.mean(outcome):.1%} held out, the mean of five seeds; the best of the race {best:.1%}"
+    )
+    return float(np.mean(outcome))

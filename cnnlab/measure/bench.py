@@ -247,21 +247,21 @@ def contestants(
 
     A strategy that keeps its data on the device has a contestant for each way to launch a step.
     """
-    found = {}
+    outcome = {}
     for strategy in (KERNELS[name] for name in names):
         if resident_steps := strategy.optional("resident_steps"):
             params, data_set = Network().parameters(0), (data.train_images, data.train_labels)
-            ways = resident_steps(params, *data_set, batch=batch, rate=RATE)
-            found |= {name: Resident(*way, data) for name, way in ways.items()}
+            algorithms = resident_steps(params, *data_set, batch=batch, rate=RATE)
+            outcome |= {name: Resident(*way, data) for name, way in algorithms.items()}
         else:
-            found[strategy.name] = Contestant(strategy, data, batch, n_threads)
+            outcome[strategy.name] = Contestant(strategy, data, batch, n_threads)
     if against is not None:
-        found |= find("against", against, PEERS)(data, batch, n_threads)
-    return found
+        outcome |= find("against", against, PEERS)(data, batch, n_threads)
+    return outcome
 
 
 def step_times(
-    found: dict[str, Contestant | Resident],
+    outcome: dict[str, Contestant | Resident],
     *,
     others: dict[str, Callable[[], object]] | None = None,
     repeats: int = 11,
@@ -272,12 +272,12 @@ def step_times(
     `others` are calls to time in the same run: a processor changes its clock from run to run.
     """
     timings = measure.compare(
-        {name: one.steps for name, one in found.items()} | (others or {}),
-        checks={name: one.check for name, one in found.items()},
+        {name: one.steps for name, one in outcome.items()} | (others or {}),
+        checks={name: one.check for name, one in outcome.items()},
         repeats=repeats,
         min_time=min_time,
     )
-    n_steps = {name: one.n_steps for name, one in found.items()}
+    n_steps = {name: one.n_steps for name, one in outcome.items()}
     return {name: scaled(timing, 1 / n_steps.get(name, 1)) for name, timing in timings.items()}
 
 
@@ -287,7 +287,7 @@ def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
 
 
 def epochs(
-    found: dict[str, Contestant | Resident],
+    outcome: dict[str, Contestant | Resident],
     batch: int,
     repeats: int,
     *,
@@ -303,7 +303,7 @@ def epochs(
     if peak:
         others["peak"], flops = machine.peak_sweep()
         factors["peak"] = FLOPS / flops
-    timings = step_times(found, others=others, repeats=repeats, min_time=min_time)
+    timings = step_times(outcome, others=others, repeats=repeats, min_time=min_time)
     return {
         name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
     }
@@ -322,10 +322,10 @@ class OnTheirOwn:
     """
 
     def __init__(self, one: Contestant, n_threads: int):
-        self.threads, of = ThreadPoolExecutor(n_threads), one.replica
-        held = of.images, of.labels, of.batch, of.optimizer
+        self.threads, group = ThreadPoolExecutor(n_threads), one.replica
+        held = group.images, group.labels, group.batch, group.optimizer
         self.loops = [
-            Replica(of.strategy, of.params.copy(), *held).loop() for _ in range(n_threads)
+            Replica(group.strategy, group.params.copy(), *held).loop() for _ in range(n_threads)
         ]
         self.order = np.resize(one.order, N_STEPS * one.batch)
 
@@ -411,19 +411,19 @@ def fresh_epochs(
     plan = names, data, batch, n_threads, against, repeats
     if processes == 1:
         return in_this_process(*plan)
-    found = []
+    outcome = []
     for _ in range(processes):
         with ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_DFL)
         ) as one:
-            found.append(one.submit(in_this_process, *plan).result())
-    timings, facts = zip(*found, strict=True)
+            outcome.append(one.submit(in_this_process, *plan).result())
+    timings, facts = zip(*outcome, strict=True)
     return {name: pooled([one[name] for one in timings]) for name in timings[0]}, facts[0]
 
 
 def in_this_process(names, data, batch, n_threads, against, repeats):
     """What `epochs` returns, all alternating."""
-    found = contestants(names, data, batch, n_threads, against)
+    outcome = contestants(names, data, batch, n_threads, against)
     sweep, flops = machine.peak_sweep()
     others, factors = {PEAK: sweep}, {PEAK: FLOPS / flops}
     cores = thread_pool.usable_cores()
@@ -431,9 +431,9 @@ def in_this_process(names, data, batch, n_threads, against, repeats):
         on_their_own = OnTheirOwn(Contestant(KERNELS["vector"], data, batch), cores)
         others |= {ALONE: functools.partial(on_their_own, 1)}
         others |= {TOGETHER: functools.partial(on_their_own, cores)}
-    timings = step_times(found, others=others, repeats=repeats)
+    timings = step_times(outcome, others=others, repeats=repeats)
     facts = {
-        name: {"n_threads": one.n_threads, "machine": one.hardware} for name, one in found.items()
+        name: {"n_threads": one.n_threads, "machine": one.hardware} for name, one in outcome.items()
     }
     return {
         name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
@@ -474,7 +474,7 @@ def run(
     plan = processes, names, data, batch, n_threads, against, repeats
     timings, facts = fresh_epochs(*plan)
     if (bound := of_cores(timings)) and bound < QUIET:
-        print(f"not quiet: {told(bound)}; measuring again", file=progress)
+        print(f"not quiet: {said(bound)}; measuring again", file=progress)
         again, facts = fresh_epochs(*plan)
         if of_cores(again) > bound:
             timings, bound = again, of_cores(again)
@@ -507,9 +507,9 @@ def run(
                 "ratio": ratio.value,
                 "ratio_interval": [ratio.low, ratio.high],
                 "layers": {
-                    operation: of[name].median * EPOCH / batch
-                    for operation, of in by_layer.items()
-                    if name in of
+                    operation: group[name].median * EPOCH / batch
+                    for operation, group in by_layer.items()
+                    if name in group
                 },
                 **facts[name],
             }
@@ -530,7 +530,7 @@ def of_cores(timings: dict[str, measure.Timing]) -> float | None:
     return measure.ratio(timings[ALONE], timings[TOGETHER]).value
 
 
-def told(bound: float) -> str:
+def said(bound: float) -> str:
     """The bound of a machine with several cores in words."""
     return f"networks on their own, one a core, have {bound:.2f} of the speed of one alone"
 
@@ -540,7 +540,7 @@ def efficiencies(report: dict) -> list[str]:
     if report["bound"] is None:
         return []
     quiet = "" if report["bound"] >= QUIET else ": this machine was not quiet, or its cores share"
-    lines = [f"{told(report['bound'])}{quiet}."]
+    lines = [f"{said(report['bound'])}{quiet}."]
     here = [row for row in report["results"] if row["machine"] == report["machine"]["cpu"]]
     alone = [row for row in here if row["n_threads"] == 1]
     for row in here if alone else []:

@@ -84,9 +84,9 @@ def _traced(make: Callable[[int], OnDevice], batch: int) -> Counts:
     sectors = ideal = turns = loads = worst = 0
     for trace in traces:
         for array in trace.arrays:
-            if array.shared and len(found := trace.conflicts(array.name)):
-                turns += float(found.sum() * trace.scale)
-                worst = max(worst, int(found.max()))
+            if array.shared and len(result := trace.conflicts(array.name)):
+                turns += float(result.sum() * trace.scale)
+                worst = max(worst, int(result.max()))
             elif not array.shared:
                 sectors += float(trace.sectors(array.name).sum() * trace.scale)
                 ideal += float(trace.ideal(array.name).sum() * trace.scale)
@@ -102,9 +102,9 @@ def _traced(make: Callable[[int], OnDevice], batch: int) -> Counts:
 def lines_of(source: str, function: str) -> range:
     """The lines of a function in a source of `cnnlab.cuda`."""
     text = (cuda.SOURCES / f"{source}.cu").read_text(encoding="utf-8")
-    found = function_in(text, function)
-    first = text.count("\n", 0, found.start()) + 1
-    return range(first, first + found[0].count("\n") + 1)
+    result = function_in(text, function)
+    first = text.count("\n", 0, result.start()) + 1
+    return range(first, first + result[0].count("\n") + 1)
 
 
 def model(counted: Counts, gpu: Gpu, launch: float = LAUNCH, blocks: int = 0) -> dict[str, float]:

@@ -191,7 +191,7 @@ def _multiply_adds(lanes: int, n_sums: int) -> Callable[[int], float]:
 
 def _simd() -> registers.Registers:
     """The vector registers that kernels are compiled for."""
-    return registers.found()
+    return registers.detected()
 
 
 def _cpu() -> str | None:
@@ -252,8 +252,8 @@ def _mpi() -> str | None:
         "print(mpi4py.__version__, MPI.Get_library_version())"
     )
     answer = _output(sys.executable, "-c", code)  # 4.1.2 Open MPI v5.0.6, package: … or
-    found = re.match(r"(\S+) ([^,\n\0]+)", answer or "")  # 4.1.2 MPICH Version: 5.0.2 \n …
-    return found and f"{' '.join(found[2].replace('Version:', '').split())} (mpi4py {found[1]})"
+    result = re.match(r"(\S+) ([^,\n\0]+)", answer or "")  # 4.1.2 MPICH Version: 5.0.2 \n …
+    return result and f"{' '.join(result[2].replace('Version:', '').split())} (mpi4py {result[1]})"
 
 
 def _compiler() -> str | None:
@@ -266,8 +266,8 @@ def _compiler() -> str | None:
 
 def _gpu() -> str | None:
     query = "--query-gpu=name,memory.total,driver_version"
-    found = _output("nvidia-smi", query, "--format=csv,noheader")
-    return found and "; ".join(found.splitlines())
+    result = _output("nvidia-smi", query, "--format=csv,noheader")
+    return result and "; ".join(result.splitlines())
 
 
 @functools.cache

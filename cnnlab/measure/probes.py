@@ -25,12 +25,12 @@ def sizes(largest: int = LARGEST) -> list[int]:
 
 def reading(many: Sequence[int], repeats: int = 9) -> list[Timing]:
     """Reading arrays of so many bytes from one end to the other; `work` is the bytes of a call."""
-    found = []
+    result = []
     for size in many:
         a, times = ones(size // 4), max(1, (1 << 20) // size)
         call = functools.partial(probes.read_all, a, times)
-        found.append(measure(call, name="reading", repeats=repeats, work=a.nbytes * times))
-    return found
+        result.append(measure(call, name="reading", repeats=repeats, work=a.nbytes * times))
+    return result
 
 
 def ones(n: int) -> np.ndarray:
@@ -105,7 +105,7 @@ def branch_times(n: int = 100_000, repeats: int = 15) -> dict[str, Timing]:
     calls = {"in random order": a, "sorted": np.sort(a)}
     half = np.float32(0.5)
     return compare(
-        {name: functools.partial(probes.roots_below, of, half) for name, of in calls.items()},
+        {name: functools.partial(probes.roots_below, group, half) for name, group in calls.items()},
         repeats=repeats,
         work=n,
     )
@@ -122,8 +122,8 @@ def on_cores(counts: Sequence[int], size: int, repeats: int = 9) -> list[Timing]
 
     with ThreadPoolExecutor(max(counts)) as threads:
         calls = {str(n): functools.partial(read, n) for n in counts}
-        found = compare(calls, repeats=repeats)
-    return [Timing("reading", tuple(s / n for s in found[str(n)].samples)) for n in counts]
+        result = compare(calls, repeats=repeats)
+    return [Timing("reading", tuple(s / n for s in result[str(n)].samples)) for n in counts]
 
 
 @functools.cache
@@ -136,5 +136,5 @@ def roofs() -> dict[str, float]:
     caches = machine.describe()["caches"] or {}
     halves = {name: min(size // 2, LARGEST // 4) for name, size in caches.items()}
     timed = zip(halves, reading(list(halves.values()), repeats=15), strict=True)
-    found = {name.removesuffix("d"): t.work / min(t.samples) for name, t in timed}
-    return found | {"memory": machine.memory_bandwidth()}
+    result = {name.removesuffix("d"): t.work / min(t.samples) for name, t in timed}
+    return result | {"memory": machine.memory_bandwidth()}

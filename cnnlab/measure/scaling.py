@@ -77,8 +77,8 @@ def fit_usl(workers: Sequence[int], times: Sequence[float | Timing]) -> Usl:
     n, relative = _scaling(workers, times)
     if len(n) < 3:
         raise ValueError(f"workers: expected 1 and two other numbers, got {list(workers)}")
-    found, _ = nnls(np.c_[n - 1, n * (n - 1)].astype(float), n * relative - 1)
-    return Usl(*map(float, found))
+    result, _ = nnls(np.c_[n - 1, n * (n - 1)].astype(float), n * relative - 1)
+    return Usl(*map(float, result))
 
 
 def _scaling(workers, times) -> tuple[np.ndarray, np.ndarray]:
@@ -122,8 +122,8 @@ def run(
     with thread_pool.threads(cores), on_their_own.threads:
         serial = serial_parts(one)
         others |= {part: call for part, (call, _) in serial.items()}
-        found = {"vector": one} | many
-        timings = step_times(found, others=others, repeats=repeats, min_time=min_time)
+        result = {"vector": one} | many
+        timings = step_times(result, others=others, repeats=repeats, min_time=min_time)
     runs = [timings[f"threads {n}"] for n in counts]
     # Ratios of samples from one moment: the machine's changes of speed drop out of the laws.
     whole, relative = runs[0].median, [float(timing.ratio(t, runs[0])) for t in runs]

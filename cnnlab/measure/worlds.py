@@ -85,8 +85,8 @@ def timed(comm, data, seconds: float | None = None, repeats: int = 51) -> dict[s
 def meet(comm, now: Callable[[], float]) -> float:
     """Wait until a moment that is the same for all ranks, and return it."""
     begin = now()
-    told = comm.allgather(begin)
-    begin = max(told) + 3 * (now() - begin)  # all know of it by then
+    said = comm.allgather(begin)
+    begin = max(said) + 3 * (now() - begin)  # all know of it by then
     begin = max(comm.allgather(begin))
     if hasattr(comm, "compute"):
         comm.compute(max(0.0, begin - now()))
@@ -106,21 +106,21 @@ def compare(
     """
     with network(latency, bandwidth, comm) as slow:
         real = timed(slow, data, repeats=repeats)
-    found = {}
+    result = {}
     if comm.rank == 0:
         link = Link(latency, bandwidth, call=max(0.0, real[SHORT] / 2 - latency - 4 / bandwidth))
         virtual = World(comm.size, link).run(timed, data, real[COMPUTING], 1)[0]
-        found = {name: (real[name], virtual[name]) for name in real}
+        result = {name: (real[name], virtual[name]) for name in real}
     comm.bcast(None)  # the others wait: rank 0 has a core for itself
-    return found
+    return result
 
 
-def table(found: dict[str, tuple[float, float]]) -> str:
+def table(result: dict[str, tuple[float, float]]) -> str:
     """A line for each program: both times, and their ratio."""
     rows = [
         f"{name:28} {1e6 * real:9.1f} µs slowed {1e6 * virtual:9.1f} µs virtual  "
         f"{virtual / real:.2f}"
-        for name, (real, virtual) in found.items()
+        for name, (real, virtual) in result.items()
     ]
     return "\n".join(rows)
 
@@ -149,11 +149,11 @@ def compute_model(
     strategy, network = find(kernels), network or Network()
     images = np.random.default_rng(0).random((max(sizes), *network.image_shape), np.float32)
     labels = np.arange(len(images)) % network.classes
-    of = Replica(strategy, network.parameters(), images, labels, len(images), Sgd(1e-3))
+    group = Replica(strategy, network.parameters(), images, labels, len(images), Sgd(1e-3))
 
     def call(n: int):
         chosen = np.arange(n)
-        return lambda: (of.gradients(chosen), of.update(n))
+        return lambda: (group.gradients(chosen), group.update(n))
 
     timings = timing.compare({str(n): call(n) for n in sizes}, repeats=repeats)
     medians = {n: timings[str(n)].median for n in sizes}

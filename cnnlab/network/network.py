@@ -67,7 +67,7 @@ class Network:
     @functools.cached_property
     def places(self) -> tuple[Place, ...]:
         """The layers with their names and shapes, in their order."""
-        found, shape, below, seen = [], self.image_shape, "", Counter()
+        result, shape, below, seen = [], self.image_shape, "", Counter()
         all_of = Counter(layer.operation for layer in self.layers)
         for layer in self.layers:
             kind = layer.operation
@@ -76,9 +76,9 @@ class Network:
                 name = f"{below}_{kind}".lstrip("_")
             else:
                 name = kind if all_of[kind] == 1 else f"{kind}{seen[kind]}"
-            found.append(Place(name, layer, shape, layer.output_shape(shape)))
-            shape, below = found[-1].shape, name
-        return tuple(found)
+            result.append(Place(name, layer, shape, layer.output_shape(shape)))
+            shape, below = result[-1].shape, name
+        return tuple(result)
 
     def __getitem__(self, name: str) -> Place:
         for place in self.places:
@@ -219,7 +219,7 @@ class Parameters:
     def __iter__(self):
         return iter(self.arrays)
 
-    def of(self, place: Place) -> tuple[np.ndarray, ...]:
+    def at(self, place: Place) -> tuple[np.ndarray, ...]:
         """Weights and bias of a layer, those of an AveragePool included; else empty."""
         if isinstance(place.layer, AveragePool):
             return place.layer.fixed_weights(place.input_shape, self.flat.dtype)

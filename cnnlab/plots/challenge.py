@@ -22,14 +22,16 @@ def challenge(
     `measure.challenge.challenge`: `n_threads`, `batch`, `repeats`. The dashed line is the roof.
     Returns None where the kernel is not right yet: only its verdict is shown.
     """
-    found = measured.challenge(operation, mine, rungs, **how)
-    if found is None:
+    result = measured.challenge(operation, mine, rungs, **how)
+    if result is None:
         return None
-    print(found)
-    base, batch = next(iter(found.timings)), how.get("batch", 64)
-    bounds = {"roof": found.timings[base].median / found.floor} if found.floor else None
-    title = f"Your {operation} is at {found.of_goal:.0%} of {GOAL}"
-    return charts.speedups(found.timings, base, per=f"batch of {batch}", title=title, bounds=bounds)
+    print(result)
+    base, batch = next(iter(result.timings)), how.get("batch", 64)
+    bounds = {"roof": result.timings[base].median / result.floor} if result.floor else None
+    title = f"Your {operation} is at {result.of_goal:.0%} of {GOAL}"
+    return charts.speedups(
+        result.timings, base, per=f"batch of {batch}", title=title, bounds=bounds
+    )
 
 
 def challenge_ranks(
@@ -58,24 +60,24 @@ def challenge_traffic(
     `measure.challenge.challenge_traffic`: `batch`. Returns None where the kernel is not right
     yet: only its verdict is shown.
     """
-    found = measured.challenge_traffic(operation, mine, rungs, **how)
-    if found is None:
+    result = measured.challenge_traffic(operation, mine, rungs, **how)
+    if result is None:
         return None
-    print(found)
-    times = found.moved[MINE] / found.least
-    return bytes_moved(found, title=f"Your {operation} moves {times:.3g} times the least bytes")
+    print(result)
+    times = result.moved[MINE] / result.least
+    return bytes_moved(result, title=f"Your {operation} moves {times:.3g} times the least bytes")
 
 
 @figure
-def bytes_moved(found: Traffic) -> Axes:
+def bytes_moved(result: Traffic) -> Axes:
     """Draw the bytes that kernels move, beside the least that any kernel moves."""
-    _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(found.moved)))
-    names, sizes = list(found.moved), [moved / 1e3 for moved in found.moved.values()]
+    _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(result.moved)))
+    names, sizes = list(result.moved), [moved / 1e3 for moved in result.moved.values()]
     ax.barh(names, sizes, 0.62, color=colors(names))
-    ax.axvline(found.least / 1e3, color=GREY, linestyle="--", linewidth=1.2)
-    note(ax, "any kernel must", (found.least / 1e3, -0.5), (0, 3), ha="center", color=GREY)
+    ax.axvline(result.least / 1e3, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "any kernel must", (result.least / 1e3, -0.5), (0, 3), ha="center", color=GREY)
     for y, size in enumerate(sizes):
-        text = f"{size:,.0f} kB, {1e3 * size / found.least:.3g} times that"
+        text = f"{size:,.0f} kB, {1e3 * size / result.least:.3g} times that"
         note(ax, text, (size, y), (5, 0), va="center")
     ax.set(xlabel="kB moved, as if nothing were cached", xlim=(0, 1.7 * max(sizes)))
     return as_rows(ax, names)
@@ -95,10 +97,10 @@ def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256
         best = min(timings, key=lambda name: timings[name].median)
         title = f"{operation}, on {cuda.where()}: the fastest is “{best}”"
         return charts.speedups(timings, next(iter(timings)), per=f"batch of {batch}", title=title)
-    found = measured.count(operation, functions)
-    least = min(found.moved.values())
-    best = [name for name, moved in found.moved.items() if moved == least]
-    who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(found.moved)} move"
-    times = least / found.least
+    result = measured.count(operation, functions)
+    least = min(result.moved.values())
+    best = [name for name, moved in result.moved.items() if moved == least]
+    who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(result.moved)} move"
+    times = least / result.least
     title = f"{operation}: {who} the least, {times:.3g} times what any kernel must"
-    return bytes_moved(found, title=title)
+    return bytes_moved(result, title=title)

@@ -59,12 +59,12 @@ def images(
 
 
 @figure
-def filters(w: np.ndarray, *, columns: int = 6, of: str = "weight") -> Axes:
+def filters(w: np.ndarray, *, columns: int = 6, what: str = "weight") -> Axes:
     """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
     texts, inks = [f"filter {f}" for f in range(len(tiles))], [INK] * len(tiles)
     ax = _mosaic(tiles, texts, inks, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
-    ax.figure.colorbar(ax.images[0], label=of, aspect=15).outline.set_visible(False)
+    ax.figure.colorbar(ax.images[0], label=what, aspect=15).outline.set_visible(False)
     return ax
 
 
@@ -147,14 +147,14 @@ def rates(
     work: float,
     peak: float,
     *,
-    of: str,
+    what: str,
     counts: Sequence[int] = (),
     counted: str = "",
     marks: Named | None = None,
 ) -> Axes:
     """Draw GFLOP/s of calls of `work` FLOP over their sizes, under the line `peak` (FLOP/s).
 
-    `of` says what the sizes are. `counts`, one for each size, stand as bars below, named `counted`;
+    `what` says what the sizes are. `counts`, one for each size, stand as bars below, as `counted`;
     `marks` are sizes with a name, such as that of a cache.
     """
     x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
@@ -176,7 +176,7 @@ def rates(
     ax.errorbar(
         np.arange(len(x)), value, [value - low, high - value], fmt="o-", color=INK, **ERRORS
     )
-    ax.set(xlabel=of, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
+    ax.set(xlabel=what, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
     ax.set_xticks(np.arange(len(x)), [f"{size:,.0f}" for size in x])
     return ax
 
@@ -229,11 +229,11 @@ def roofline(
 @figure
 def learning_curves(
     histories: Mapping[str, Sequence[Mapping]],
-    of: Sequence[str] = ("loss, while it trains", "accuracy on the test images"),
+    titles: Sequence[str] = ("loss, while it trains", "accuracy on the test images"),
 ) -> np.ndarray:
-    """Draw loss and accuracy `of` what, over the `images` or the `epoch` of histories' rows."""
+    """Draw loss and accuracy over the `images` or `epoch` of histories' rows, under `titles`."""
     _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
-    for ax, what, told in zip(axes, ("loss", "accuracy"), of, strict=True):
+    for ax, what, said in zip(axes, ("loss", "accuracy"), titles, strict=True):
         labels = []
         for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
             width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
@@ -244,7 +244,7 @@ def learning_curves(
             ax.set_xlabel("images seen" if time == "images" else "epoch")
             labels += [(x[-1], y[-1], name, color)] if rows else []
         ax.locator_params(axis="x", nbins=4, integer=True)
-        ax.set(ylabel=told, ylim=(0 if what == "loss" else None, None))
+        ax.set(ylabel=said, ylim=(0 if what == "loss" else None, None))
         label_ends(ax, labels)
     axes[1].yaxis.set_major_formatter("{x:.1%}")
     return axes

@@ -163,10 +163,12 @@ def options(line: str) -> argparse.Namespace:
     return parser.parse_args(shlex.split(line))
 
 
-def told(found: Sequence[tuple[object, str]]) -> str:
+def said(outcome: Sequence[tuple[object, str]]) -> str:
     """What ranks printed and found, in their order; those that found the same in one line."""
-    lines = [f"rank {r}: {line}" for r, (_, text) in enumerate(found) for line in text.splitlines()]
-    results = [textwrap.shorten(repr(result), WIDTH, placeholder=" …") for result, _ in found]
+    lines = [
+        f"rank {r}: {line}" for r, (_, text) in enumerate(outcome) for line in text.splitlines()
+    ]
+    results = [textwrap.shorten(repr(result), WIDTH, placeholder=" …") for result, _ in outcome]
     if set(results) == {"None"}:
         return "\n".join(lines)
     if len(results) > 1 and len(set(results)) == 1:
@@ -192,8 +194,8 @@ def summary(record: Record) -> str:
 
 def problem(error: Exception) -> str:
     """A failure in one line, with rank and line of the cell where these are known."""
-    if found := getattr(error, "faults", []):
-        return "; ".join(map(str, found[:4]))
+    if outcome := getattr(error, "faults", []):
+        return "; ".join(map(str, outcome[:4]))
     lines = [f"{CELL}:{n}: " for n in re.findall(rf"File {CELL}[:,](?: line )?(\d+)", str(error))]
     traced = error.__traceback__
     while traced:
@@ -218,17 +220,17 @@ def load_ipython_extension(ipython) -> None:
     def ranks(line: str, cell: str) -> None:
         try:
             chosen = options(line)
-            names = {n: of for n, of in ipython.user_ns.items() if not n.startswith("_")}
+            names = {n: group for n, group in ipython.user_ns.items() if not n.startswith("_")}
             if chosen.real:
-                found, record = cells.run_really(cell, names, chosen.n_ranks, chosen.link)
+                outcome, record = cells.run_really(cell, names, chosen.n_ranks, chosen.link)
             else:
                 how = chosen.n_ranks, chosen.link, chosen.measured
-                found, record = cells.run_virtually(cell, names, *how)
+                outcome, record = cells.run_virtually(cell, names, *how)
         except Exception as error:
             raise UsageError(f"%%ranks {line.strip()}: {problem(error)}") from error
         if chosen.name:
             ipython.user_ns[chosen.name] = record
-        print("\n".join(filter(None, [told(found), summary(record)])))
+        print("\n".join(filter(None, [said(outcome), summary(record)])))
         if record.size <= RANK_CELLS_FEW and record.messages:
             over_time(record, title=summary(record))
 

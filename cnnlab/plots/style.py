@@ -48,8 +48,8 @@ def panel(ax: Axes) -> str:
         for side, axis in (("Horizontal", ax.xaxis), ("Vertical", ax.yaxis)):
             named = isinstance(axis.get_major_formatter(), StrCategoryFormatter | FixedFormatter)
             names = [tick.get_text() for tick in axis.get_ticklabels()] if named else []
-            told = ", ".join(filter(None, [axis.get_label_text(), *names]))
-            parts.append(f"{side}: {told}" if told else "")
+            said = ", ".join(filter(None, [axis.get_label_text(), *names]))
+            parts.append(f"{side}: {said}" if said else "")
     labels = [text.get_text() for text in ax.texts if text.get_text()]
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
     parts.append(f"Labels: {', '.join(labels[:MOST_LABELS])}{more}" if labels else "")

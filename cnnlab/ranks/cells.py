@@ -33,17 +33,17 @@ class Program:
 
     def run(self, comm, names: dict) -> tuple[object, str]:
         """What a rank finds, and what it prints."""
-        mine = {name: copy.copy(of) if owned(of) else of for name, of in names.items()}
-        told = io.StringIO()
+        mine = {name: copy.copy(group) if owned(group) else group for name, group in names.items()}
+        said = io.StringIO()
         mine |= {"comm": comm, "rank": comm.rank, "size": comm.size, "np": np}
-        mine["print"] = lambda *words, **how: print(*words, **({"file": told} | how))
+        mine["print"] = lambda *words, **how: print(*words, **({"file": said} | how))
         exec(self.body, mine)
-        return eval(self.end, mine) if self.end else None, told.getvalue()
+        return eval(self.end, mine) if self.end else None, said.getvalue()
 
 
-def owned(thing) -> bool:
+def owned(item) -> bool:
     """Whether each rank has its own: ranks share no memory."""
-    return isinstance(thing, np.ndarray | list | dict | set)
+    return isinstance(item, np.ndarray | list | dict | set)
 
 
 def run_virtually(
@@ -60,8 +60,8 @@ def run_really(text: str, names: dict, n_ranks: int, link: str | None) -> tuple[
 
     with cluster(n_ranks) as ranks:
         names = push(ranks, Program(text).names, names)
-        found, logs, links = zip(*ranks.run(on_a_rank, text, names, link), strict=True)
-    return list(found), record.record(logs, links[0])
+        result, logs, links = zip(*ranks.run(on_a_rank, text, names, link), strict=True)
+    return list(result), record.record(logs, links[0])
 
 
 def push(ranks, wanted: set[str], names: dict) -> list[str]:
@@ -75,18 +75,18 @@ def push(ranks, wanted: set[str], names: dict) -> list[str]:
 
 def needed(wanted: set[str], names: dict) -> tuple[dict, dict[str, str]]:
     """Of the notebook's names, those that a cell reads, and functions of it: things and modules."""
-    things, modules, open_ = {}, {}, set(wanted)
+    values, modules, open_ = {}, {}, set(wanted)
     while open_:
         name = open_.pop()
-        if name not in names or name in things or name in modules:
+        if name not in names or name in values or name in modules:
             continue
         if isinstance(names[name], types.ModuleType):
             modules[name] = names[name].__name__
         else:
-            things[name] = names[name]
+            values[name] = names[name]
         if isinstance(names[name], types.FunctionType):
             open_ |= names_in(names[name].__code__)
-    return things, modules
+    return values, modules
 
 
 def names_in(code: types.CodeType) -> set[str]:

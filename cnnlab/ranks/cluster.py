@@ -33,16 +33,16 @@ MARK = "CNNLAB_CLUSTER"
 
 def members(name: str) -> list[psutil.Process]:
     """The running processes of a cluster, except this one."""
-    found = []
+    result = []
     for process in psutil.process_iter():
         try:
             if process.pid == os.getpid() or process.environ().get(MARK) != name:
                 continue
             if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                result.append(process)
         except psutil.Error:  # another user's, or just ended
             continue
-    return found
+    return result
 
 
 def end(name: str, shared: Iterable[str] = ()) -> None:
@@ -231,7 +231,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
     )
     client, shared = None, set()
     try:
-        with quiet(), failures.told(f"starting {n_ranks} ranks", after=5):
+        with quiet(), failures.telling(f"starting {n_ranks} ranks", after=5):
             try:
                 client = starter.start_and_connect_sync(n=n_ranks)
             except Exception as error:
@@ -274,10 +274,10 @@ def about_this_rank():
 def find_mpiexec() -> str:
     """The mpiexec beside this Python (pip's), or on the PATH; raises RuntimeError without one."""
     beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
-    found = str(beside) if beside.is_file() else shutil.which("mpiexec")
-    if found is None:
+    result = str(beside) if beside.is_file() else shutil.which("mpiexec")
+    if result is None:
         raise RuntimeError("there is no mpiexec: pip install mpich, or install your system's MPI")
-    return found
+    return result
 
 
 def listening_to_nobody(mpiexec: str) -> str:

@@ -18,21 +18,21 @@ def __getattr__(name: str):
     return getattr(MPI, name) if MPI else NUMBERS.get(name, name)
 
 
-def is_named(thing, name: str) -> bool:
+def is_named(item, name: str) -> bool:
     """Whether something is what MPI calls so: the text, or mpi4py's object."""
-    if isinstance(thing, str):
-        return thing == name
+    if isinstance(item, str):
+        return item == name
     MPI = sys.modules.get("mpi4py.MPI")
     mine = getattr(MPI, name, None)
-    return MPI is not None and type(thing) is type(mine) and bool(thing == mine)
+    return MPI is not None and type(item) is type(mine) and bool(item == mine)
 
 
-def name_of(what: str, thing, among: tuple[str, ...]) -> str:
+def name_of(what: str, item, among: tuple[str, ...]) -> str:
     """The name of an operation or a kind of lock. Raises ValueError if it is none of them."""
     for name in among:
-        if is_named(thing, name):
+        if is_named(item, name):
             return name
-    raise ValueError(f"{what}: expected one of {', '.join(among)}, got {thing!r}")
+    raise ValueError(f"{what}: expected one of {', '.join(among)}, got {item!r}")
 
 
 class Win:

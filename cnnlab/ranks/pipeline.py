@@ -125,7 +125,7 @@ def needs(task: Task, n_stages: int) -> list[Task]:
 
 
 def timed(
-    of: Sequence[Sequence[Task]],
+    group: Sequence[Sequence[Task]],
     units: Mapping[str, float] | Callable[[Task], float] = UNITS,
     arrives: Callable[[Task, Task, float, float], float] = lambda before, task, done, free: done,
 ) -> list[Span]:
@@ -136,9 +136,9 @@ def timed(
     what one has found that was done at a time, by a rank that is free from a time on. Raises
     ValueError where ranks would wait for each other for ever.
     """
-    n_stages = 1 + max(task.stage for tasks in of for task in tasks)
-    took = units if callable(units) else lambda task: units[task.kind] * len(of) / n_stages
-    left, free = [list(tasks) for tasks in of], [0.0] * len(of)
+    n_stages = 1 + max(task.stage for tasks in group for task in tasks)
+    took = units if callable(units) else lambda task: units[task.kind] * len(group) / n_stages
+    left, free = [list(tasks) for tasks in group], [0.0] * len(group)
     done: dict[Task, float] = {}
     spans = []
     while any(left):
@@ -180,24 +180,24 @@ def held(tasks: Sequence[Task]) -> list[int]:
 
 def held_over_time(spans: Sequence[Span]) -> list[list[tuple[float, int]]]:
     """By rank: from when on it holds how many activations, see `held`."""
-    size, found = 1 + max(span.rank for span in spans), []
+    size, result = 1 + max(span.rank for span in spans), []
     for rank in range(size):
         mine = sorted((s for s in spans if s.rank == rank), key=lambda s: s.begin)
         counts = held([span.task for span in mine])
         begins = [s.begin if s.task.kind == "F" else s.end for s in mine]
-        found.append([(0.0, 0), *zip(begins, counts, strict=True)])
-    return found
+        result.append([(0.0, 0), *zip(begins, counts, strict=True)])
+    return result
 
 
-def wrong(of: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
+def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
     """What is wrong with a plan for one stage a rank, in words; empty if nothing.
 
     Each rank does the F and the B of its stage for each micro-batch once, and either all W or none.
     """
-    if len(of) != size:
-        return f"expected a list of tasks for each of {size} ranks, got {len(of)}"
-    kinds = "FBW" if any(task.kind == "W" for tasks in of for task in tasks) else "FB"
-    for rank, tasks in enumerate(of):
+    if len(group) != size:
+        return f"expected a list of tasks for each of {size} ranks, got {len(group)}"
+    kinds = "FBW" if any(task.kind == "W" for tasks in group for task in tasks) else "FB"
+    for rank, tasks in enumerate(group):
         for kind in kinds:
             for i in range(n_micro):
                 n = [tuple(task) for task in tasks].count((kind, rank, i))
@@ -206,7 +206,7 @@ def wrong(of: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
         if len(tasks) != len(kinds) * n_micro:
             return f"rank {rank} has {len(tasks)} tasks, expected {len(kinds) * n_micro}"
     try:
-        timed(of)
+        timed(group)
     except ValueError as error:
         return str(error)
     return ""

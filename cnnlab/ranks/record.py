@@ -146,10 +146,10 @@ class Wait(NamedTuple):
 
 def waits(logs: Sequence[Sequence[Event]]) -> list[Wait]:
     """Who waited for whom, the longest first, from the log of each rank's `Traced`."""
-    found = []
+    result = []
     for rank, log in enumerate(logs):
         for peer in {event.peer for event in log if event.kind == "receive"}:
             sent, came = between(logs[peer], "send", rank), between(log, "receive", peer)
             late = [out.begin - back.begin for out, back in zip(sent, came, strict=True)]
-            found += [Wait(rank, peer, seconds) for seconds in late if seconds > 0]
-    return sorted(found, key=lambda wait: -wait.seconds)
+            result += [Wait(rank, peer, seconds) for seconds in late if seconds > 0]
+    return sorted(result, key=lambda wait: -wait.seconds)

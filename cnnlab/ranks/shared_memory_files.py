@@ -16,14 +16,14 @@ YOUNG = 60.0  # seconds in which the ranks of a job that is starting map a new f
 
 def mapped_by(pids: Iterable[int]) -> set[str]:
     """The files that processes have mapped, including any that are already removed."""
-    found = set()
+    result = set()
     for pid in pids:
         with contextlib.suppress(OSError):  # the process has just ended
             for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
                 file = line.split(maxsplit=5)[-1]
                 if file.startswith(NAMES):
-                    found.add(file.removesuffix(" (deleted)"))
-    return found
+                    result.add(file.removesuffix(" (deleted)"))
+    return result
 
 
 def remove(files: Iterable[str]) -> None:

@@ -92,7 +92,7 @@ COMPILING = "compiling kernels, which are then kept: up to a minute"
 
 
 @contextlib.contextmanager
-def told(what: str, after: float | None = None) -> Iterator[None]:
+def telling(what: str, after: float | None = None) -> Iterator[None]:
     """Print `what` if the `with` block takes longer than `after` seconds (None: AFTER)."""
     timer = threading.Timer(AFTER if after is None else after, say, [what])
     timer.daemon = True
@@ -124,7 +124,7 @@ def tell_of_compiling() -> None:
                 return
             self.depth += 1
             if self.depth == 1 and self.spent < AFTER:  # a kernel, not one that it calls
-                self.began, self.wait = time.monotonic(), told(COMPILING, AFTER - self.spent)
+                self.began, self.wait = time.monotonic(), telling(COMPILING, AFTER - self.spent)
                 self.wait.__enter__()
 
         def on_end(self, compiled):

@@ -75,8 +75,8 @@ def source_files() -> list[Path]:
 def holds_kernels(module: str) -> bool:
     """Whether what a module has compiled is kept."""
     package, _, path = module.replace(".", "/").partition("/")
-    found = f"{path}.py" in ALSO or path.startswith(tuple(f"{room}/" for room in ROOMS))
-    return found and package == "cnnlab"
+    result = f"{path}.py" in ALSO or path.startswith(tuple(f"{room}/" for room in ROOMS))
+    return result and package == "cnnlab"
 
 
 def sources() -> str:

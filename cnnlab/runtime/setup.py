@@ -57,9 +57,9 @@ def importable() -> bool:
     What was imported from elsewhere, as this module may have been, is forgotten before.
     """
     importlib.invalidate_caches()
-    found = importlib.machinery.PathFinder.find_spec("cnnlab", sys.path)
+    result = importlib.machinery.PathFinder.find_spec("cnnlab", sys.path)
     loaded = sys.modules.get("cnnlab")
-    if not found or not loaded or loaded.__spec__.origin != found.origin:
+    if not result or not loaded or loaded.__spec__.origin != result.origin:
         for name in [name for name in sys.modules if re.match(r"cnnlab(\.|$)", name)]:
             del sys.modules[name]
     try:
@@ -71,12 +71,12 @@ def importable() -> bool:
 
 def archives() -> list[Path]:
     """The wheels and zips of the course in PLACES: wheels first, the newest version first."""
-    found = []
+    result = []
     for place in PLACES:
         for kind in ("cnnlab*.whl", "cnnlab*.zip"):
             files = sorted(Path(place).glob(kind), reverse=True)
-            found += [file for file in files if file.suffix == ".whl" or wheels_in(file)]
-    return found
+            result += [file for file in files if file.suffix == ".whl" or wheels_in(file)]
+    return result
 
 
 def wheels_in(file: Path) -> list[str]:
@@ -119,8 +119,8 @@ def install(source: Path) -> None:
 
 def present() -> list[str]:
     """`name==version` of every package that is installed, but for the course itself."""
-    found = importlib.metadata.distributions()
-    versions = {d.name: d.version.partition("+")[0] for d in found if d.name and d.version}
+    result = importlib.metadata.distributions()
+    versions = {d.name: d.version.partition("+")[0] for d in result if d.name and d.version}
     versions.pop("cnnlab", None)
     return sorted(f"{name}=={v}" for name, v in versions.items() if VERSION.fullmatch(v))
 

@@ -81,10 +81,10 @@ def array(file: zipfile.ZipFile, name: str, kind: str, shape: tuple | None = Non
     if prod(its_shape) * dtype.itemsize > size:
         raise EOFError(f"{name}: expected {prod(its_shape)} numbers, the file holds {size} bytes")
     with file.open(f"{name}.npy") as member:
-        found = np.lib.format.read_array(member, allow_pickle=False)
-    if kind == "f" and not np.isfinite(found).all():
-        raise ValueError(f"{name}: expected finite numbers, {(~np.isfinite(found)).sum()} are not")
-    return found
+        result = np.lib.format.read_array(member, allow_pickle=False)
+    if kind == "f" and not np.isfinite(result).all():
+        raise ValueError(f"{name}: expected finite numbers, {(~np.isfinite(result)).sum()} are not")
+    return result
 
 
 def check_history(history) -> list[dict]:
@@ -114,11 +114,11 @@ def resume(path: str | Path, here: Checkpoint, epochs: int) -> list[dict]:
         different["network"] = here.params.network, there.params.network
     elif there.params.flat.dtype != here.params.flat.dtype:
         different["dtype"] = here.params.flat.dtype, there.params.flat.dtype
-    shapes = [{name: a.shape for name, a in of.state.items()} for of in (here, there)]
+    shapes = [{name: a.shape for name, a in group.state.items()} for group in (here, there)]
     if shapes[0] != shapes[1]:
         different["an optimizer of"] = shapes
-    for name, (ours, its) in different.items():
-        raise ValueError(f"resume: expected {name} {ours}, {path} was trained with {its}")
+    for name, (ours, own) in different.items():
+        raise ValueError(f"resume: expected {name} {ours}, {path} was trained with {own}")
     if len(there.history) > epochs:
         raise ValueError(
             f"resume: expected at most {epochs} epochs, {path} has done {len(there.history)}"

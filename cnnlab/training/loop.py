@@ -161,10 +161,12 @@ def check_course(epoch: int, loss: float, params: Parameters) -> None:
 
 def warm_up(replica: Replica, method: Method) -> None:
     """Compile what an epoch needs, also for its last, partial batch; the parameters stay."""
-    of, n_images = replica, len(replica.images)
-    still = type(of.optimizer)(0.0)
-    tried = Replica(of.strategy, of.params.copy(), of.images, of.labels, of.batch, still)
-    for size in {of.batch, n_images % of.batch or of.batch}:
+    group, n_images = replica, len(replica.images)
+    still = type(group.optimizer)(0.0)
+    tried = Replica(
+        group.strategy, group.params.copy(), group.images, group.labels, group.batch, still
+    )
+    for size in {group.batch, n_images % group.batch or group.batch}:
         method.steps(tried, np.arange(size))
 
 
@@ -198,8 +200,8 @@ def test_accuracy(data, replica: Replica, method: Method) -> float:
     """Share of the test images that are right; each rank tries its block of them."""
     mine, right = method.share(len(data.test_labels)), 0
     if mine.start < mine.stop:
-        found = predict(replica.strategy, replica.params, data.test_images[mine])
-        right = int((found == data.test_labels[mine]).sum())
+        result = predict(replica.strategy, replica.params, data.test_images[mine])
+        right = int((result == data.test_labels[mine]).sum())
     return method.total(right) / len(data.test_labels)
 
 

@@ -108,9 +108,9 @@ class Method:
         if self.size == 1:
             return
         first, *others = self.comm.allgather({name: digest(fact) for name, fact in facts.items()})
-        for rank, its in enumerate(others, 1):
-            for name in (name for name in facts if its[name] != first[name]):
-                both = f"rank 0 has {first[name]}, rank {rank} has {its[name]}"
+        for rank, own in enumerate(others, 1):
+            for name in (name for name in facts if own[name] != first[name]):
+                both = f"rank 0 has {first[name]}, rank {rank} has {own[name]}"
                 raise ValueError(f"ranks: expected the same {name} on all, {both}")
 
 
@@ -135,7 +135,7 @@ def digest(fact) -> str:
     arrays = fact if isinstance(fact, tuple) else (fact,)
     if not isinstance(arrays[0], np.ndarray):
         return repr(fact)
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for array in arrays:
-        found.update(np.ascontiguousarray(array))
-    return found.hexdigest()[:16]
+        result.update(np.ascontiguousarray(array))
+    return result.hexdigest()[:16]

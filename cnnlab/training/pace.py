@@ -86,7 +86,7 @@ def follow(
     params, n = network.parameters(seed, strategy.dtype), len(data.train_images)
     images, labels = data.train_images, data.train_labels
     replica = Replica(strategy, params, images, labels, 1, make(1.0))
-    tested, told = data.test_images[::every], data.test_labels[::every]
+    tested, said = data.test_images[::every], data.test_labels[::every]
     looks, method, done, steps = [], Method(), 0, 0
     while done < epochs * n:
         if done % n == 0:
@@ -100,8 +100,8 @@ def follow(
             method.steps(replica, part)
         done, steps = done + len(part), steps + -(-len(part) // batch)
         if done / n >= (len(looks) + 1) / LOOKS or done == epochs * n:
-            found = accuracy(strategy, params, tested, told)
-            looks.append(Look(done / n, steps, batch, replica.optimizer.rate, found))
-            if found >= target:
+            result = accuracy(strategy, params, tested, said)
+            looks.append(Look(done / n, steps, batch, replica.optimizer.rate, result))
+            if result >= target:
                 break
     return looks

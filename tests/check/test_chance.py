@@ -11,9 +11,9 @@ def by_chance(values, chances):
 
 
 def test_a_mean_that_is_right_passes():
-    found = tried(by_chance, VALUES, 2000)
-    assert found.shape == (2000, 5) and set(found[:, 0]) == {0, 1}
-    assert unbiased("x", found, VALUES, 1.0)
+    result = tried(by_chance, VALUES, 2000)
+    assert result.shape == (2000, 5) and set(result[:, 0]) == {0, 1}
+    assert unbiased("x", result, VALUES, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ def test_what_is_biased_or_far_off_is_told(rounding, said):
 
 
 def test_each_number_has_levels_of_its_own():
-    found = tried(by_chance, VALUES, 2000) * 4
-    assert unbiased("x", found, 4 * VALUES, np.full(5, 4.0))
-    assert not unbiased("x", found, 4 * VALUES, np.array([4, 4, 4, 4, 1.0]))
+    result = tried(by_chance, VALUES, 2000) * 4
+    assert unbiased("x", result, 4 * VALUES, np.full(5, 4.0))
+    assert not unbiased("x", result, 4 * VALUES, np.array([4, 4, 4, 4, 1.0]))

@@ -6,8 +6,8 @@ from cnnlab.lessons.lesson_50 import Counted, Tally
 def test_products_and_multiples_are_counted_apart():
     tally = Tally()
     a, b = Counted(3, tally), Counted(4, tally)
-    found = [a * b, 2 * a, a / 2, np.float32(2) * b, a + b - a, 1 - a, a + 1, -b]
-    assert [each.value for each in found] == [12, 6, 1.5, 8, 4, -2, 4, -4]
+    result = [a * b, 2 * a, a / 2, np.float32(2) * b, a + b - a, 1 - a, a + 1, -b]
+    assert [each.value for each in result] == [12, 6, 1.5, 8, 4, -2, 4, -4]
     assert (tally.products, tally.by_constants) == (1, 3)
 
 

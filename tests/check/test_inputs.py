@@ -25,8 +25,8 @@ def test_drawn_numbers_differ_between_seeds_and_between_elements():
 
 def test_windows_as_large_as_their_stride_take_the_cases_stride_or_its_kernel():
     for case in inputs.CASES:
-        assert case.of("conv_forward") is case and case.of("relu") is case
-        asked = case.of("max_pool_forward")
+        assert case.suited("conv_forward") is case and case.suited("relu") is case
+        asked = case.suited("max_pool_forward")
         assert asked.stride == asked.sizes["K"]
         assert asked.stride == (case.stride if case.stride > 1 else case.sizes["K"])
         assert asked.all_sizes["P"] == case.sizes["H"] // asked.stride > 0
@@ -52,10 +52,10 @@ def test_ties_and_negative_windows_are_drawn_from_the_first_case_on():
 # --- answers to max pooling and ReLU --------------------------------------------------------------
 
 
-def maxima(x, z, stride=4, of=np.max, size=None, step=None):
+def maxima(x, z, stride=4, group=np.max, size=None, step=None):
     """Max pooling, to be spoiled."""
-    found = of(windows(x, size or stride, step or stride), axis=(4, 5))
-    z[:] = found[:, :, : z.shape[2], : z.shape[3]]
+    result = group(windows(x, size or stride, step or stride), axis=(4, 5))
+    z[:] = result[:, :, : z.shape[2], : z.shape[3]]
 
 
 def winners(x, dz, dx, stride=4, choose=lambda k, l: 0):

@@ -17,8 +17,8 @@ def spoiled(operation, inputs=lambda name, array: array, output=lambda array: ar
         given = dict(zip(CONTRACT[operation], arrays, strict=True))
         changed = {name: inputs(name, array.copy()) for name, array in given.items()}
         with np.errstate(all="ignore"):
-            found, loss = run_reference(operation, changed, options)
-            arrays[-1][:] = output(found)
+            result, loss = run_reference(operation, changed, options)
+            arrays[-1][:] = output(result)
         return loss
 
     return answer

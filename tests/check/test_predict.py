@@ -9,7 +9,7 @@ from cnnlab.measure.timing import Ratio
 WHY = {"why": "two cores share one memory"}
 
 
-def told(capsys, *arguments, **options):
+def message(capsys, *arguments, **options):
     check.predict(*arguments, **options)
     return capsys.readouterr().out
 
@@ -23,19 +23,19 @@ def told(capsys, *arguments, **options):
     ],
 )
 def test_a_number_is_compared_by_its_factor(capsys, guess, line):
-    said = told(capsys, "speedup", guess, Ratio(12.345, 12, 13, 9), **WHY)
+    said = message(capsys, "speedup", guess, Ratio(12.345, 12, 13, 9), **WHY)
     assert said == f"{line}\nWhy: two cores share one memory\n"
 
 
 def test_numbers_may_have_a_unit_and_any_size(capsys):
-    said = told(capsys, "an epoch", 1234567, 1e-6, unit="ms")
+    said = message(capsys, "an epoch", 1234567, 1e-6, unit="ms")
     assert "you guessed 1230000 ms, it is 0.000001 ms" in said
     assert "e+" not in said and "Why" not in said
 
 
 @pytest.mark.parametrize("guess", ["loops", "vector"])
 def test_a_word_is_right_or_not(capsys, guess):
-    said = told(capsys, "fastest", guess, "vector", among=["loops", "vector"], **WHY)
+    said = message(capsys, "fastest", guess, "vector", among=["loops", "vector"], **WHY)
     assert said.startswith(f"fastest: you guessed {guess}, it is vector")
     assert ("right" in said) is (guess == "vector") and "Why: two cores" in said
 
@@ -43,7 +43,7 @@ def test_a_word_is_right_or_not(capsys, guess):
 @pytest.mark.parametrize("nothing", [..., None])
 @pytest.mark.parametrize("among, measured", [((), 12.345), (("loops", "vector"), "vector")])
 def test_nothing_is_given_away_without_a_guess(capsys, nothing, among, measured):
-    said = told(capsys, "result", nothing, measured, among=among, **WHY)
+    said = message(capsys, "result", nothing, measured, among=among, **WHY)
     assert said.startswith("result: not guessed yet") and said.count("\n") == 1
     assert "12.3" not in said and "cores" not in said and "it is" not in said
 
@@ -53,13 +53,13 @@ def test_nothing_is_given_away_without_a_guess(capsys, nothing, among, measured)
     ["5", "five", True, [5], {"a": 5}, 0, -1, np.inf, np.nan, 1j, decimal.Decimal(5), print],
 )
 def test_what_is_no_number_is_told_so_and_learns_nothing(capsys, guess):
-    said = told(capsys, "speedup", guess, 12.345, **WHY)
+    said = message(capsys, "speedup", guess, 12.345, **WHY)
     assert said == f"speedup: expected a positive number, got {guess!r}\n"
 
 
 @pytest.mark.parametrize("guess", [5, "Vector", "", ["vector"], True])
 def test_what_is_no_such_word_is_told_the_words(capsys, guess):
-    said = told(capsys, "fastest", guess, "vector", among=("loops", "vector"), **WHY)
+    said = message(capsys, "fastest", guess, "vector", among=("loops", "vector"), **WHY)
     assert said == f"fastest: expected one of loops, vector, got {guess!r}\n"
 
 

@@ -39,14 +39,14 @@ def test_every_exercise_of_a_lesson_has_points_and_students_see_no_answer(path):
     marks = re.findall(r"^\*\*\d+ (●+) ", text, re.MULTILINE)
     cells = [cell.metadata.get("nbgrader", {}) for cell in made.cells]
     assert [cell["points"] for cell in cells if "points" in cell] == list(map(len, marks))
-    ways = "\n".join(cell.source for cell in made.cells if "BEGIN SOLUTION" in cell.source)
+    algorithms = "\n".join(cell.source for cell in made.cells if "BEGIN SOLUTION" in cell.source)
     handed_out = assignment.for_students(made)
     for cell in handed_out.cells:
         assert "nbgrader" not in cell.metadata and not cell.get("outputs")
         assert "BEGIN" not in cell.source and "<details>" not in cell.source
     given = {line for cell in handed_out.cells for line in cell.source.splitlines()}
     asked = {line for cell in lesson.cells for line in cell.source.splitlines()}
-    secret = {line for line in ways.splitlines() if line.strip()} - asked
+    secret = {line for line in algorithms.splitlines() if line.strip()} - asked
     assert secret and not secret & given
 
 

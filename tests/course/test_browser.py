@@ -77,8 +77,8 @@ def test_pages_fit_the_screen_and_their_images_and_formulas_are_drawn(opened, sc
 def test_search_works_from_a_file_and_leads_to_the_glossary(opened):
     page = opened("search.html?q=latency", **DESKTOP)
     page.locator("ul.search li a").first.wait_for()
-    found = page.locator("ul.search li a").evaluate_all("(all) => all.map((a) => a.href)")
-    there = next(link for link in found if "glossary.html#" in link)
+    result = page.locator("ul.search li a").evaluate_all("(all) => all.map((a) => a.href)")
+    there = next(link for link in result if "glossary.html#" in link)
     page.goto(there)
     assert page.locator(f"[id='{there.partition('#')[2]}']").is_visible()
 

@@ -39,8 +39,8 @@ def test_a_good_lesson_has_no_problems():
     ],
 )
 def test_a_bad_output_is_refused_with_the_name_of_its_cell(output, problem):
-    [found] = check.problems(executed(output))
-    assert found.startswith("cell 3 (work())") and problem in found
+    [result] = check.problems(executed(output))
+    assert result.startswith("cell 3 (work())") and problem in result
 
 
 def test_counts_empty_cells_missing_outputs_missing_end_and_size_are_problems():
@@ -54,5 +54,5 @@ def test_counts_empty_cells_missing_outputs_missing_end_and_size_are_problems():
     nb = executed(stream("a"))
     nb.cells.append(new_markdown_cell("## Further reading"))
     assert list(check.problems(nb)) == ["does not end with a section 'In this lesson we have'"]
-    [found] = check.problems(executed(stream("a " * (check.MAX_BYTES // 2))))
-    assert found.startswith("size: expected at most 500,000 bytes, got 501,")
+    [result] = check.problems(executed(stream("a " * (check.MAX_BYTES // 2))))
+    assert result.startswith("size: expected at most 500,000 bytes, got 501,")

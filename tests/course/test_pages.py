@@ -57,9 +57,9 @@ class Page(HTMLParser):
 
 def faults(folder):
     """What is wrong with the pages of a folder: dead links, loads from elsewhere, mute images."""
-    found = {file.name: Page(file) for file in folder.glob("*.html")}
-    wrong = [(name, image) for name, page in found.items() for image in page.silent]
-    for name, page in found.items():
+    result = {file.name: Page(file) for file in folder.glob("*.html")}
+    wrong = [(name, image) for name, page in result.items() for image in page.silent]
+    for name, page in result.items():
         for link in page.loads:
             file = folder / link.partition("?")[0]
             if not link.startswith("data:") and not file.is_file():
@@ -69,7 +69,7 @@ def faults(folder):
             if re.match(r"https?:|mailto:", link):
                 continue
             there = (folder / file).is_file() or not file
-            ids = found[file or name].ids if (file or name) in found else {anchor}
+            ids = result[file or name].ids if (file or name) in result else {anchor}
             if not there or (anchor and anchor not in ids):
                 wrong.append((name, link))
     for file in folder.glob("_static/**/*.css"):

@@ -109,12 +109,12 @@ using count = unsigned int;
 extern "C" __global__ __launch_bounds__(256, 2) void k(const real* __restrict__ a, count n,
     float4 *o, long long z, const float w[], unsigned const char* b) {}
 __global__ void __launch_bounds__(128) nothing(void) {}"""
-    found = kernels_of(source)
-    assert [tuple(parameter) for parameter in found["k"]] == [
+    result = kernels_of(source)
+    assert [tuple(parameter) for parameter in result["k"]] == [
         ("a", "float*", True), ("n", "unsigned", False), ("o", "float4*", False),
         ("z", "long", False), ("w", "float*", True), ("b", "unsigned char*", True),
     ]  # fmt: skip
-    assert found["nothing"] == [] and len(found) == 2
+    assert result["nothing"] == [] and len(result) == 2
 
 
 def test_vectors_need_whole_ones():

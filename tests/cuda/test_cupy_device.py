@@ -15,7 +15,7 @@ from cnnlab.training import Replica, Sgd
 from tests.cuda.stand_in import Array, Stream, cupy
 
 FUNCTIONS = [(operation, getattr(device, operation)) for operation in CONTRACT]
-FUNCTIONS += [(o, f) for o, ways in LADDER.items() for f in ways.values()]
+FUNCTIONS += [(o, f) for o, algorithms in LADDER.items() for f in algorithms.values()]
 
 
 @pytest.fixture
@@ -96,12 +96,12 @@ def stand_in(monkeypatch):
 
 def test_every_rung_trains_there_and_an_epoch_is_one_launch(stand_in):
     assert cuda.gpu() == (True, "GPU: Tesla T4")
-    found = measure.contestants(["device"], load("digits", 20, 10), 8, 1, None)
-    for one in found.values():
+    result = measure.contestants(["device"], load("digits", 20, 10), 8, 1, None)
+    for one in result.values():
         one.check()
         assert one.n_steps == 2 and one.hardware == "GPU: Tesla T4"
     Stream.noted = ()
-    found["device, graph"].steps()
+    result["device, graph"].steps()
     assert Stream.noted == ("the current stream",)  # also where that is a thread's own
 
 

@@ -101,10 +101,10 @@ def test_a_step_has_no_faults(name):
 @pytest.fixture(scope="module")
 def traces():
     net = Network()
-    with cuda.traced() as found:
+    with cuda.traced() as result:
         Step(net.parameters(seed=1), *data(net, 256), batch=256)()
-    assert found[0].sampled[1] == 128 and found[1].sampled is None  # each block takes two images
-    return found
+    assert result[0].sampled[1] == 128 and result[1].sampled is None  # each block takes two images
+    return result
 
 
 def test_a_step_moves_at_most_six_megabytes(traces):

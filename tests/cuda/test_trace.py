@@ -44,17 +44,17 @@ def floats(n: int) -> np.ndarray:
     ],
 )
 def test_sectors_of_a_warp(index, sectors):
-    found = trace(kernel(f"int i = threadIdx.x; out[i] = a[{index}];"), floats(256), floats(32), 0)
-    assert found.sectors("a").tolist() == [sectors]
-    assert found.sectors("out", write=True).tolist() == [4]
-    assert found.traffic()["a"] == {
+    result = trace(kernel(f"int i = threadIdx.x; out[i] = a[{index}];"), floats(256), floats(32), 0)
+    assert result.sectors("a").tolist() == [sectors]
+    assert result.sectors("out", write=True).tolist() == [4]
+    assert result.traffic()["a"] == {
         "reads": 32, "writes": 0, "bytes": 128, "requests": 1, "sectors": sectors,
         "moved": 32 * sectors,
     }  # fmt: skip
-    assert found.moved() == 32 * (sectors + 4)
+    assert result.moved() == 32 * (sectors + 4)
     distinct = {"0": 1, "i / 8": 1}.get(index, 4)  # sectors for the bytes that are needed
-    assert found.ideal("a").tolist() == [distinct]
-    assert found.intensity(64) == 64 / found.moved()
+    assert result.ideal("a").tolist() == [distinct]
+    assert result.intensity(64) == 64 / result.moved()
 
 
 @pytest.mark.parametrize(
@@ -67,21 +67,21 @@ def test_bank_conflicts_of_a_warp(index, turns):
     __syncthreads();
     int i = threadIdx.x;
     out[i] = tile[{index}];"""
-    found = trace(kernel(body), floats(32), floats(32), 32, shared=4 * 1056)
-    assert found.conflicts("tile", write=False).tolist() == [turns]
-    assert set(found.conflicts("tile", write=True)) == {1}
-    assert not found.faults()
+    result = trace(kernel(body), floats(32), floats(32), 32, shared=4 * 1056)
+    assert result.conflicts("tile", write=False).tolist() == [turns]
+    assert set(result.conflicts("tile", write=True)) == {1}
+    assert not result.faults()
 
 
 def test_requests_of_several_warps_blocks_and_turns():
     body = "for (int i = threadIdx.x; i < n; i += blockDim.x) out[blockIdx.x * n + i] = a[i];"
-    found = trace(kernel(body), floats(100), floats(300), 100, grid=(3,), block=(64,))
-    sizes = sorted(len(rows) for rows in found.requests("a"))
+    result = trace(kernel(body), floats(100), floats(300), 100, grid=(3,), block=(64,))
+    sizes = sorted(len(rows) for rows in result.requests("a"))
     assert sizes == [4] * 3 + [32] * 9  # 100 elements: 64 in two warps, then 32 and 4
-    rows = found.requests("a")[0]
-    assert len(set(found.block[rows])) == 1 and np.ptp(found.thread[rows]) < 32
+    rows = result.requests("a")[0]
+    assert len(set(result.block[rows])) == 1 and np.ptp(result.thread[rows]) < 32
     with pytest.raises(ValueError, match="name: expected one of a, out, got 'b'"):
-        found.sectors("b")
+        result.sectors("b")
 
 
 LOOPS = {  # one warp: how many requests for `a`, by hand
@@ -107,35 +107,37 @@ def test_threads_of_a_warp_are_together_in_each_iteration(body, requests):
         "__device__ __noinline__ float look(const float* a, int i) { return a[i]; }\n"
         + kernel(f"int i = threadIdx.x; float s = 0; {body} out[i] = s;")
     )
-    found = trace(source, floats(32), floats(32), 32)
-    assert len(found.requests("a")) == requests
-    assert [len(rows) for rows in found.requests("out")] == [32]
+    result = trace(source, floats(32), floats(32), 32)
+    assert len(result.requests("a")) == requests
+    assert [len(rows) for rows in result.requests("out")] == [32]
 
 
 def test_the_convolutions_traffic():
     """One image of 1 x 12 x 12, two filters of 3 x 3: 10 x 10 results each."""
     arrays = [floats(n) for n in (144, 18, 2, 200)]
     source = (SOURCES / "conv.cu").read_text()
-    found = trace(source, *arrays, 1, 1, 12, 12, 2, 3, 1, block=(256,), name="conv_forward")
-    traffic = found.traffic()
+    result = trace(source, *arrays, 1, 1, 12, 12, 2, 3, 1, block=(256,), name="conv_forward")
+    traffic = result.traffic()
     assert [traffic[name]["reads"] for name in "xwb"] == [200 * 9, 200 * 9, 200]
     assert traffic["z"]["writes"] == 200 and traffic["z"]["reads"] == 0
-    assert (found.bytes == 4).all() and found.block_size == (256, 1, 1)
-    assert all("[" in source.splitlines()[line - 1] for line in set(found.line))
+    assert (result.bytes == 4).all() and result.block_size == (256, 1, 1)
+    assert all("[" in source.splitlines()[line - 1] for line in set(result.line))
 
 
 def test_loads_are_counted_by_line():
     body = "float x = a[threadIdx.x];\nx += a[0];\nout[threadIdx.x] = x + out[threadIdx.x];"
-    found = trace(kernel(body), floats(32), floats(32), 0)
-    assert [found.loads(range(n, n + 1)) for n in range(1, 8)] == [0, 0, 32, 32, 32, 0, 0]
-    assert found.loads(range(1, 5)) == 64 and found.scale == 1
+    result = trace(kernel(body), floats(32), floats(32), 0)
+    assert [result.loads(range(n, n + 1)) for n in range(1, 8)] == [0, 0, 32, 32, 32, 0, 0]
+    assert result.loads(range(1, 5)) == 64 and result.scale == 1
 
 
 def test_lines_are_those_of_the_source():
-    found = trace(
+    result = trace(
         kernel("out[threadIdx.x] =\n1;\n\n\nout[threadIdx.x] += a[0];"), floats(32), floats(32), 0
     )
-    assert set(found.line[found.array == 1]) == {3, 7} and set(found.line[found.array == 0]) == {7}
+    assert set(result.line[result.array == 1]) == {3, 7} and set(
+        result.line[result.array == 0]
+    ) == {7}
 
 
 def test_the_report_in_words():
@@ -222,9 +224,9 @@ def test_planted_faults_are_found_and_named(plant):
         out[:] = np.nan
     if what == "a result beyond the last":
         n = 1
-    found = trace(kernel(body.replace(old, new)), floats(n_in), out, n, **options).faults()
-    assert kind in {fault.kind for fault in found}, found
-    named = [str(fault) for fault in found if fault.kind == kind]
+    result = trace(kernel(body.replace(old, new)), floats(n_in), out, n, **options).faults()
+    assert kind in {fault.kind for fault in result}, result
+    named = [str(fault) for fault in result if fault.kind == kind]
     assert any(re.search(words, text) for text in named), named
 
 
@@ -238,15 +240,17 @@ LEFT_BY_ANOTHER = """    __shared__ float row[32];
 
 def test_a_warps_barrier_does_not_part_warps_in_global_memory():
     assert not trace(kernel(BETWEEN_WARPS), floats(1), floats(64), 1, block=(64,)).faults()
-    found = trace(kernel(BETWEEN_WARPS), floats(1), floats(64), 0, block=(64,)).faults()
-    assert {fault.kind for fault in found} == {"race"}
-    assert any("line 3, and" in fault.text and "out[" in fault.text for fault in found)
+    result = trace(kernel(BETWEEN_WARPS), floats(1), floats(64), 0, block=(64,)).faults()
+    assert {fault.kind for fault in result} == {"race"}
+    assert any("line 3, and" in fault.text and "out[" in fault.text for fault in result)
 
 
 def test_what_another_block_left_in_shared_memory_is_not_there():
-    found = trace(kernel(LEFT_BY_ANOTHER), floats(1), floats(64), 0, grid=(2,)).faults()
-    assert [fault.kind for fault in found] == ["uninitialised read"]
-    assert "thread 0 of block 1 reads row[0]" in found[0].text and "(32 accesses)" in found[0].text
+    result = trace(kernel(LEFT_BY_ANOTHER), floats(1), floats(64), 0, grid=(2,)).faults()
+    assert [fault.kind for fault in result] == ["uninitialised read"]
+    assert (
+        "thread 0 of block 1 reads row[0]" in result[0].text and "(32 accesses)" in result[0].text
+    )
 
 
 def test_far_out_of_bounds_stops_the_kernel_and_is_named():
@@ -279,13 +283,15 @@ def test_results_are_the_same_when_traced():
 # --- the course's own kernels -------------------------------------------------------------------
 
 FUNCTIONS = [(operation, operation, getattr(device, operation)) for operation in CONTRACT]
-FUNCTIONS += [(o, f"{o}: {n}", f) for o, ways in LADDER.items() for n, f in ways.items()]
+FUNCTIONS += [
+    (o, f"{o}: {n}", f) for o, algorithms in LADDER.items() for n, f in algorithms.items()
+]
 
 
 @pytest.mark.parametrize("operation, name, function", FUNCTIONS, ids=[f[1] for f in FUNCTIONS])
 def test_the_courses_kernels_are_right_and_have_no_faults(operation, name, function):
     assert check.kernel(operation, function)
-    for case in (each.of(operation) for each in CASES[:4]):
+    for case in (each.suited(operation) for each in CASES[:4]):
         arrays = list(draw(operation, case).values())
         if operation != "cross_entropy":
             arrays[-1][...] = np.nan

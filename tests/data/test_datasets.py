@@ -100,8 +100,8 @@ def test_digits_are_the_originals_of_scikit_learn_at_the_size_of_mnists(fetched)
     assert_well_formed(dataset, 1437, 360)
     originals, labels = load_digits(return_X_y=True)
     seen = {}
-    for images, found in parts(dataset):
-        for image, label in zip(images, found, strict=True):
+    for images, result in parts(dataset):
+        for image, label in zip(images, result, strict=True):
             seen[image.tobytes()] = label
     # As many different images as there are originals: none is in both parts.
     assert len(seen) == len(originals) == 1797
@@ -129,8 +129,8 @@ def test_digits_that_were_kept_are_the_same_also_where_the_file_is_damaged(tmp_p
     again = load("digits", 1500, 400)
     assert file.read_bytes() == whole
     for other in (kept, again):
-        for pair, its in zip(parts(fresh), parts(other), strict=True):
-            assert all(np.array_equal(a, b) for a, b in zip(pair, its, strict=True))
+        for pair, own in zip(parts(fresh), parts(other), strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(pair, own, strict=True))
 
 
 def test_where_nothing_can_be_kept_there_are_digits_all_the_same(tmp_path):

@@ -239,11 +239,11 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_header_that_lies_is_found_even_under_the_right_sum(tmp_path, monkeypatch, lie):
-    header, told = LIES[lie]
+    header, said = LIES[lie]
     raw = RAW["mnist"] | {FILES[0]: header + RAW["mnist"][FILES[0]][16:]}
     publish(monkeypatch, "mnist", raw=raw)
     monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", raw)))
-    with pytest.raises(DataError, match=f"{FILES[0]}: expected .*{told}.*, got "):
+    with pytest.raises(DataError, match=f"{FILES[0]}: expected .*{said}.*, got "):
         read_dataset("mnist")
 
 

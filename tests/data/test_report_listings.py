@@ -33,8 +33,8 @@ def test_there_are_seven_with_what_the_report_says_of_them():
 
 def test_fp_c1_sums_the_whole_image_for_every_place_and_reads_beyond_it():
     z, image, w, b = unset(6, 24, 24), drawn(28, 28), drawn(6, 5, 5), drawn(6)
-    found = faults("fp_c1", image, z, w, b, grid=(1,), block=(2, 2))
-    assert any("out of bounds, line 14" in fault for fault in found)
+    result = faults("fp_c1", image, z, w, b, grid=(1,), block=(2, 2))
+    assert any("out of bounds, line 14" in fault for fault in result)
     assert len(np.unique(z[0, :2, :2])) == 1
 
 
@@ -47,9 +47,9 @@ def test_fp_s1_takes_the_largest_of_16_products_two_apart():
 
 
 def test_bp_output_c1_reads_beyond_its_maps():
-    found = faults("bp_output_c1", unset(6, 24, 24), drawn(6, 4, 4), drawn(6, 6, 6))
-    assert any("reads d_preact[216]" in fault for fault in found)
-    assert any("takes element 6 of an array of 6" in fault for fault in found)
+    result = faults("bp_output_c1", unset(6, 24, 24), drawn(6, 4, 4), drawn(6, 6, 6))
+    assert any("reads d_preact[216]" in fault for fault in result)
+    assert any("takes element 6 of an array of 6" in fault for fault in result)
 
 
 def test_bp_bias_c1_is_256_times_too_large():
@@ -67,17 +67,17 @@ def test_bp_output_s1_does_not_compile_and_has_220_threads():
 
 def test_fp_f_reads_beyond_its_maps_and_is_256_times_too_large():
     x, z, w, b = drawn(6, 6, 6), unset(10), drawn(10, 6, 6, 6), np.zeros(10, np.float32)
-    found = faults("fp_f", x, z, w, b)
-    assert any("reads input[216]" in fault for fault in found)
-    assert any(fault.startswith("race, line 20") for fault in found)
+    result = faults("fp_f", x, z, w, b)
+    assert any("reads input[216]" in fault for fault in result)
+    assert any(fault.startswith("race, line 20") for fault in result)
     assert z[:6] == pytest.approx(256 * (x[..., None] * w[:6]).sum((1, 2, 3)), rel=1e-4)
 
 
 @pytest.mark.slow
 def test_bp_f_stores_prefix_sums():
     dw, db, dz, x = unset(10, 6, 6, 6), unset(10), drawn(10), drawn(6, 6, 6)
-    found = faults("bp_f", dw, db, dz, x)
-    assert any("reads input[" in fault for fault in found)
-    assert any(fault.startswith("race, line 12") for fault in found)
+    result = faults("bp_f", dw, db, dz, x)
+    assert any("reads input[" in fault for fault in result)
+    assert any(fault.startswith("race, line 12") for fault in result)
     sums = dz[:6, None] * np.repeat(x.reshape(6, 36), 6, axis=1).cumsum(axis=1)
     assert dw[:6].reshape(6, 216) == pytest.approx(sums, rel=1e-4)

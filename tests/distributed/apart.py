@@ -24,13 +24,13 @@ def replica():
 
 def steps(comm, make, n_epochs=2):
     """On a rank: the result after some epochs, and this rank's own model just before."""
-    of, method = replica(), make(comm)
+    group, method = replica(), make(comm)
     for _ in range(n_epochs):
         for chosen in BATCHES:
-            method.step(of, chosen)
-        own = of.params.flat.copy()
-        method.gather(of)
-    return of.params.flat, own
+            method.step(group, chosen)
+        own = group.params.flat.copy()
+        method.gather(group)
+    return group.params.flat, own
 
 
 def models_by_formula(n, meet, n_epochs=2, before=False):
@@ -39,16 +39,16 @@ def models_by_formula(n, meet, n_epochs=2, before=False):
     A gradient is taken before ranks meet, and the step along it is taken after; with `before` they
     meet before the gradient.
     """
-    of = replica()
-    models = np.stack([of.params.flat] * n)
+    group = replica()
+    models = np.stack([group.params.flat] * n)
     for step, chosen in chain.from_iterable(enumerate(BATCHES) for _ in range(n_epochs)):
         models = meet(models, step) if before else models
         directions = np.zeros_like(models)
         for rank, model in enumerate(models):
             mine = chosen[slice(*block(rank, n, len(chosen)))]
-            of.params.flat[:] = model
-            of.gradients(mine)
-            directions[rank] = RATE * of.grads.flat / max(1, len(mine))
+            group.params.flat[:] = model
+            group.gradients(mine)
+            directions[rank] = RATE * group.grads.flat / max(1, len(mine))
         models = (models if before else meet(models, step)) - directions
     return models
 

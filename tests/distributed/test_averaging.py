@@ -46,15 +46,15 @@ def test_a_resumed_training_is_an_unbroken_one_to_the_bit(way, optimizer, tmp_pa
 @pytest.mark.parametrize("way", ["elastic", "gossip"])
 def test_a_rank_goes_on_with_its_own_model_and_state(way):
     def program(comm):
-        of, method = replica("report"), WAYS[way](comm)
-        method.step(of, np.arange(11))
-        own = [of.params.flat.copy(), of.optimizer.state["velocity"].copy()]
-        method.gather(of)
-        for array in (of.params.flat, of.optimizer.state["velocity"]):
+        group, method = replica("report"), WAYS[way](comm)
+        method.step(group, np.arange(11))
+        own = [group.params.flat.copy(), group.optimizer.state["velocity"].copy()]
+        method.gather(group)
+        for array in (group.params.flat, group.optimizer.state["velocity"]):
             array[:] = 0
-        method.enter(of)
-        assert np.array_equal(own[0], of.params.flat)
-        assert np.array_equal(own[1], of.optimizer.state["velocity"])
+        method.enter(group)
+        assert np.array_equal(own[0], group.params.flat)
+        assert np.array_equal(own[1], group.optimizer.state["velocity"])
         return own
 
     first, second = World(2).run(program)

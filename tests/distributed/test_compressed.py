@@ -40,13 +40,13 @@ ONE_LENGTH = [name for name in COMPRESSORS if not compressor(name)(1).streams]
 def test_over_many_messages_the_sum_is_right_and_the_same_bits_are_everywhere(size, compress):
     n = 700
     right = sum(np.random.default_rng(r).standard_normal(n).astype(np.float32) for r in range(size))
-    found = World(size).run(added, compress, n, 200)
-    for mean, last in found:
-        np.testing.assert_array_equal(mean, found[0][0])
-        np.testing.assert_array_equal(last, found[0][1])
+    results = World(size).run(added, compress, n, 200)
+    for mean, last in results:
+        np.testing.assert_array_equal(mean, results[0][0])
+        np.testing.assert_array_equal(last, results[0][1])
     off = {"none": 1e-5, "fp16": 1e-2, "int8": 0.1, "qsgd": 0.6, "qsgd2": 2, "terngrad": 2}
-    assert abs(found[0][0] - right).max() < size * off.get(compress, 1.5)
-    assert np.corrcoef(found[0][0], right)[0, 1] > 0.9
+    assert abs(results[0][0] - right).max() < size * off.get(compress, 1.5)
+    assert np.corrcoef(results[0][0], right)[0, 1] > 0.9
 
 
 def trained(comm, compress):
@@ -64,9 +64,9 @@ def test_without_compression_it_is_data_parallelism():
 @pytest.mark.parametrize("compress", ["qsgd4", "one_bit", "topk:0.05", "terngrad", "topq:32"])
 def test_with_compression_it_learns_and_sends_less(compress):
     worlds = {text: World(4) for text in ("none", compress)}
-    found = {text: world.run(trained, text) for text, world in worlds.items()}
-    losses = [row["loss"] for row in found[compress][0].history]
+    results = {text: world.run(trained, text) for text, world in worlds.items()}
+    losses = [row["loss"] for row in results[compress][0].history]
     assert losses[-1] < 0.95 * losses[0]
-    assert len({result.params.flat.tobytes() for result in found[compress]}) == 1
+    assert len({result.params.flat.tobytes() for result in results[compress]}) == 1
     sent = {t: sum(event.n_bytes for event in world.events) for t, world in worlds.items()}
     assert sent[compress] < sent["none"] / 3

@@ -53,11 +53,11 @@ def place(array):
     first = (array.ctypes.data - owner.ctypes.data) // array.itemsize
     memory, n = weakref.ref(owner), array.size
 
-    def found():
+    def result():
         assert memory() is not None, "freed while the message was on its way"
         return memory().reshape(-1)[first : first + n]
 
-    return found
+    return result
 
 
 @pytest.mark.parametrize("method", [DataParallel, Overlapping])
@@ -136,11 +136,11 @@ def test_ranks_that_python_leads_add_up_their_loss_after_many_batches(monkeypatc
     monkeypatch.setattr(method, "BY_RANKS", 100)
 
     def program(comm):
-        told = []
-        of = DataParallel(comm)
-        loss = of.epoch(replica("vector", 20), np.arange(330), lambda *news: told.append(news))
-        return loss, told
+        said = []
+        group = DataParallel(comm)
+        loss = group.epoch(replica("vector", 20), np.arange(330), lambda *news: said.append(news))
+        return loss, said
 
-    (loss, told), (its, _) = World(2).run(program)
-    assert [n for _, n in told] == [100, 100, 100, 30]
-    assert loss == its == pytest.approx(sum(part for part, _ in told)) and loss > 0
+    (loss, said), (own, _) = World(2).run(program)
+    assert [n for _, n in said] == [100, 100, 100, 30]
+    assert loss == own == pytest.approx(sum(part for part, _ in said)) and loss > 0

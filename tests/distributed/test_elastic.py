@@ -42,13 +42,13 @@ def test_a_rate_beyond_which_the_centre_swings_further_each_time_is_refused(n, r
 @pytest.mark.parametrize("n", [1, 3, 15])
 def test_at_the_largest_rate_the_centre_swings_as_far_again(n):
     def program(comm):
-        of, method = replica(), Elastic(comm, 1, 2 / (n + 1))
-        method.enter(of)
+        group, method = replica(), Elastic(comm, 1, 2 / (n + 1))
+        method.enter(group)
         method.centre -= 1
-        ways = []
+        algorithms = []
         for _ in range(3):
-            ways.append((of.params.flat - method.centre)[0])
-            method.meet(of)
-        return ways
+            algorithms.append((group.params.flat - method.centre)[0])
+            method.meet(group)
+        return algorithms
 
     np.testing.assert_allclose(World(n).run(program)[0], [1, -1, 1])

@@ -32,9 +32,9 @@ def test_what_is_fetched_is_there_and_what_is_given_back_is_added_up(case, n):
 
     def program(comm):
         exchange = Exchange(comm, owned, needed, 1)
-        found = exchange.fetch(WHOLE[:, slice(*owned[comm.rank])].copy())
-        assert (found == WHOLE[:, slice(*needed[comm.rank])]).all()
-        return exchange.give_back(found * (comm.rank + 1))
+        result = exchange.fetch(WHOLE[:, slice(*owned[comm.rank])].copy())
+        assert (result == WHOLE[:, slice(*needed[comm.rank])]).all()
+        return exchange.give_back(result * (comm.rank + 1))
 
     times = np.zeros(7)
     for rank, (a, b) in enumerate(needed):

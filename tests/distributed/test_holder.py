@@ -31,10 +31,10 @@ def test_a_training_is_that_of_one_rank_with_every_optimiser(make, optimizer, tm
     how = {"epochs": 2, "optimizer": optimizer}
     one = train(DIGITS, **HOW, **how)
     ranks = trained(make, **how, save=file)
-    for its in ranks:
-        np.testing.assert_allclose(its.params.flat, one.params.flat, atol=1e-9)
-        assert its.history[1]["test_accuracy"] == one.history[1]["test_accuracy"]
-        assert its.history[1]["loss"] == pytest.approx(one.history[1]["loss"], rel=1e-6)
+    for own in ranks:
+        np.testing.assert_allclose(own.params.flat, one.params.flat, atol=1e-9)
+        assert own.history[1]["test_accuracy"] == one.history[1]["test_accuracy"]
+        assert own.history[1]["loss"] == pytest.approx(one.history[1]["loss"], rel=1e-6)
     assert (checkpoint.load(file).params.flat == ranks[0].params.flat).all()
 
 

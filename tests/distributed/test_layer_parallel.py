@@ -15,8 +15,8 @@ def test_virtual_ranks_take_the_step_of_one(network, n_ranks):
     program = functools.partial(trial.parameters, way="layers", network=network, batch=7)
     (uncut,) = World(1).run(lambda comm: trial.parameters(comm, "alone", network, batch=7))
     assert abs(uncut - NETWORKS[network].parameters(0).flat).max() > 1e-4
-    for found in World(n_ranks).run(program):
-        np.testing.assert_allclose(found, uncut, atol=1e-6)
+    for result in World(n_ranks).run(program):
+        np.testing.assert_allclose(result, uncut, atol=1e-6)
 
 
 def test_a_rank_is_charged_for_its_blocks_alone():

@@ -70,19 +70,19 @@ def test_a_model_counts_by_its_images():
     batches, before = (np.arange(11), np.arange(2)), {}
 
     def program(comm):
-        of, method = replica(), Local(comm, every=2)
+        group, method = replica(), Local(comm, every=2)
         for chosen in batches:
-            method.step(of, chosen)
-            before.setdefault(comm.rank, of.params.flat.copy())
-        return of.params.flat
+            method.step(group, chosen)
+            before.setdefault(comm.rank, group.params.flat.copy())
+        return group.params.flat
 
-    found, expected = World(3).run(program)[0], 0
+    results, expected = World(3).run(program)[0], 0
     for rank in range(3):
         shares = [len(b[slice(*block(rank, 3, len(b)))]) for b in batches]
-        of = replica()
-        of.params.flat[:] = before[rank]
-        of.gradients(batches[1][slice(*block(rank, 3, 2))])
+        group = replica()
+        group.params.flat[:] = before[rank]
+        group.gradients(batches[1][slice(*block(rank, 3, 2))])
         if shares[1]:
-            of.update(shares[1])
-        expected = expected + sum(shares) / 13 * of.params.flat
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+            group.update(shares[1])
+        expected = expected + sum(shares) / 13 * group.params.flat
+    np.testing.assert_allclose(results, expected, atol=1e-12)

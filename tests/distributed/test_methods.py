@@ -47,9 +47,9 @@ def test_one_to_nine_real_ranks_take_the_steps_of_one():
 
 def program(comm, make):
     method = make(comm)
-    found = steps(method, "report")
+    result = steps(method, "report")
     method.close()
-    return found
+    return result
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ def test_a_compressor_goes_with_data_parallelism():
 
 
 def test_averages_are_of_so_many_steps_along_a_graph_or_a_spring():
-    ways = "local --every 4", "elastic --every 2 --moving-rate 0.3", "gossip --graph one-peer"
+    algorithms = "local --every 4", "elastic --every 2 --moving-rate 0.3", "gossip --graph one-peer"
     local, elastic, gossip = (
-        World(2).run(options.method(chosen(f"--ranks {words}")))[0] for words in ways
+        World(2).run(options.method(chosen(f"--ranks {words}")))[0] for words in algorithms
     )
     assert (local.every, elastic.every, gossip.every) == (4, 2, 1)
     assert (elastic.moving_rate, gossip.graph) == (0.3, "one-peer")
@@ -97,10 +97,10 @@ def test_the_link_is_that_of_virtual_ranks_unless_another_is_asked_for():
 
 @pytest.mark.parametrize("words", ["--ranks layers", "--ranks alone", ""])
 def test_compiled_messages_are_neither_slowed_nor_virtual(words):
-    ways = chosen(words)
-    ways.kernels = None
+    algorithms = chosen(words)
+    algorithms.kernels = None
     with pytest.raises(ValueError, match=r"^--link: expected --ranks data.* for one core, got "):
-        options.refuse_compiled("--link", ways)
-    ways.ranks, ways.kernels = "data", "threads"
+        options.refuse_compiled("--link", algorithms)
+    algorithms.ranks, algorithms.kernels = "data", "threads"
     with pytest.raises(ValueError, match=r"got --ranks data --kernels threads$"):
-        options.refuse_compiled("--link", ways)
+        options.refuse_compiled("--link", algorithms)

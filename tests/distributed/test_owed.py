@@ -34,12 +34,14 @@ def test_what_warming_up_would_have_sent_is_not_owed():
     def program(comm):
         """An epoch of one step, as `train` takes it, and as one takes it by hand."""
         data, plan = load("digits", 40, 10), {**PLAN, "epochs": 1}
-        found = train(data, method=DataParallel(comm, compress="one_bit"), **plan).params.flat
+        result = train(data, method=DataParallel(comm, compress="one_bit"), **plan).params.flat
         params = Network().parameters(3)
-        of = Replica(KERNELS["vector"], params, data.train_images, data.train_labels, 40, Sgd(0.4))
+        group = Replica(
+            KERNELS["vector"], params, data.train_images, data.train_labels, 40, Sgd(0.4)
+        )
         method = DataParallel(comm, compress="one_bit")
-        method.step(of, np.random.default_rng([3, 1]).permutation(40))
-        return abs(found - params.flat).max()
+        method.step(group, np.random.default_rng([3, 1]).permutation(40))
+        return abs(result - params.flat).max()
 
     assert World(3).run(program) == [0, 0, 0]
 
@@ -68,11 +70,11 @@ def test_what_keeps_nothing_goes_on_with_other_ranks(tmp_path):
 
 @pytest.mark.mpi
 def test_real_ranks_go_on_where_they_stopped(tmp_path):
-    found = []
+    result = []
     for epochs, resume in ((4, None), (2, None), (4, "x.npz")):
         how = f"'one_bit', {str(tmp_path)!r}, {epochs}, {resume!r}"
-        found.append(run(2, "-c", REAL.format(how))[0])
-    assert found[0] == found[2] != found[1]
+        result.append(run(2, "-c", REAL.format(how))[0])
+    assert result[0] == result[2] != result[1]
 
 
 REAL = """

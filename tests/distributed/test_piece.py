@@ -44,12 +44,12 @@ def test_the_gradients_of_all_ranks_are_those_of_the_uncut_network(by, n):
         assert dx is None and piece.axis[0] == {"features": 1, "pixels": 2}[by]
         return loss, piece.positions, piece.sums
 
-    found = np.full_like(grads.flat, np.nan)
+    result = np.full_like(grads.flat, np.nan)
     ranks = World(n).run(program)
     for _, positions, sums in ranks:
-        found[positions] = sums
-    np.testing.assert_allclose(found, grads.flat, rtol=1e-9, atol=1e-12)
-    assert sum(its for its, *_ in ranks) == pytest.approx(loss, rel=1e-12)
+        result[positions] = sums
+    np.testing.assert_allclose(result, grads.flat, rtol=1e-9, atol=1e-12)
+    assert sum(own for own, *_ in ranks) == pytest.approx(loss, rel=1e-12)
 
 
 def test_by_features_no_parameter_is_held_twice_by_pixels_every_filter():

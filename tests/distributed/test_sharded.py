@@ -23,7 +23,7 @@ def test_nothing_is_held_twice():
         return Sharded(comm).part(replica("lenet5")).n_bytes
 
     n = 4 * LENET5.parameters().flat.size
-    of = World(7).run(program)
-    assert sum(its["parameters"] for its in of) == sum(its["gradients"] for its in of) == n
-    assert sum(its["optimizer"] for its in of) == n + 7 * 4  # and a count of steps each
-    assert max(its["parameters"] for its in of) < n / 7 + 4 * 5
+    group = World(7).run(program)
+    assert sum(own["parameters"] for own in group) == sum(own["gradients"] for own in group) == n
+    assert sum(own["optimizer"] for own in group) == n + 7 * 4  # and a count of steps each
+    assert max(own["parameters"] for own in group) < n / 7 + 4 * 5

@@ -21,34 +21,34 @@ def gradient(rank, step):
 
 def sums(comm, compress):
     """The sums of some steps, what is sent, and what is owed in the end."""
-    method, found = summing(comm, compress), []
+    method, results = summing(comm, compress), []
     for step in range(5):
         flat = gradient(comm.rank, step)
         method.add_up(flat, 8)
-        found.append(flat)
-    return np.array(found), method.n_sent, method.chosen.residual
+        results.append(flat)
+    return np.array(results), method.n_sent, method.chosen.residual
 
 
 @pytest.mark.parametrize("compress", ["streams:0.05", "dgc:0.05", "dgc:0.05,2"])
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_the_sum_is_that_of_all_streams_with_the_same_bits_everywhere(size, compress):
-    found = World(size).run(sums, compress)
+    results = World(size).run(sums, compress)
     expected = np.zeros((5, N))
     for rank in range(size):
         made = compressor(compress)(N)
         for step in range(5):
             places, values = made.choose(gradient(rank, step), 8, size)
             expected[step][places] += values
-        np.testing.assert_array_equal(found[rank][2], made.residual)
-    for steps, *_ in found:
-        np.testing.assert_array_equal(steps, found[0][0])
+        np.testing.assert_array_equal(results[rank][2], made.residual)
+    for steps, *_ in results:
+        np.testing.assert_array_equal(steps, results[0][0])
         np.testing.assert_allclose(steps, expected, atol=1e-4)
 
 
 def test_bytes_are_counted_as_the_network_counts_them():
     world = Counting(8)
-    found = world.run(sums, "streams:0.05")
-    assert [n for _, n, _ in found] == world.sent.sum(1).tolist()
+    results = world.run(sums, "streams:0.05")
+    assert [n for _, n, _ in results] == world.sent.sum(1).tolist()
 
 
 def test_messages_of_one_length_are_added_up_in_two_rounds():
@@ -75,10 +75,10 @@ def test_all_numbers_as_a_stream_are_plain_data_parallelism():
 @pytest.mark.parametrize("compress", ["streams:0.05", "dgc:0.05,10"])
 @pytest.mark.parametrize("size", [1, 4])
 def test_ranks_learn_together_and_agree(size, compress):
-    found = World(size).run(trained, compress)
-    losses = [row["loss"] for row in found[0].history]
+    results = World(size).run(trained, compress)
+    losses = [row["loss"] for row in results[0].history]
     assert losses[-1] < 0.95 * losses[0]
-    assert len({result.params.flat.tobytes() for result in found}) == 1
+    assert len({result.params.flat.tobytes() for result in results}) == 1
 
 
 def test_warming_up_leaves_nothing_owed():

@@ -29,7 +29,7 @@ def test_what_is_held_is_counted():
     alone = trial.held(1, "data", "lenet5", optimizer="adam")[0]
     assert alone == {"parameters": N, "gradients": N, "optimizer": 2 * N + 8}
     shares = trial.held(3, "sharded", "lenet5", optimizer="adam")
-    assert sum(its["optimizer"] for its in shares) == 2 * N + 3 * 8
+    assert sum(own["optimizer"] for own in shares) == 2 * N + 3 * 8
 
 
 def test_the_bytes_of_one_step_are_counted_by_pair():
@@ -58,8 +58,8 @@ def test_steps_in_a_row_are_counted_together_and_timed_as_a_mean():
 
     def seconds(in_a_row):
         def program(comm):
-            its = trial.Trial(comm, "local", "lenet5", **how)
-            return its.seconds(1, in_a_row)[0]
+            own = trial.Trial(comm, "local", "lenet5", **how)
+            return own.seconds(1, in_a_row)[0]
 
         return World(2, "1ms,1GB/s").run(program)[0]
 

@@ -38,17 +38,17 @@ def replica(network, kernels="vector"):
 
 def steps(method, network, kernels="vector"):
     """The loss of two steps, and all parameters and state after them."""
-    of = replica(network, kernels)
-    loss = sum(method.total(method.step(of, chosen)) for chosen in BATCHES)
-    method.gather(of)
-    return loss, of.params.flat, of.optimizer.state
+    group = replica(network, kernels)
+    loss = sum(method.total(method.step(group, chosen)) for chosen in BATCHES)
+    method.gather(group)
+    return loss, group.params.flat, group.optimizer.state
 
 
-def check(found, network, kernels="vector"):
+def check(result, network, kernels="vector"):
     """Compare what ranks have found with the steps of one."""
     loss, params, state = steps(Method(), network, kernels)
     assert abs(params - replica(network).params.flat).max() > 1e-3
-    for its_loss, its_params, its_state in found:
+    for its_loss, its_params, its_state in result:
         np.testing.assert_allclose(its_loss, loss, rtol=1e-5)
         np.testing.assert_allclose(its_params, params, atol=2e-6)
         for name, array in state.items():

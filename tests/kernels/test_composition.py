@@ -40,7 +40,7 @@ def clear_cut(network, x):
 def clear_batch(network, n):
     """A clear-cut batch, the first of some; None if none of them is."""
     batches = (batch(network, n, seed=seed) for seed in range(n, n + 20))
-    return next((found for found in batches if clear_cut(network, found[0])), None)
+    return next((result for result in batches if clear_cut(network, result[0])), None)
 
 
 def agrees(strategy, network, n, step=loss_and_gradients):
@@ -77,9 +77,9 @@ def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
                 losses.append(loss_and_gradients(REFERENCE, params, x, labels, unused))
             array[i] = kept
             slopes.append((losses[0] - losses[1]) / (2 * h))
-        found = np.array([gradient[i] for i in chosen])
-        assert abs(found).max() > 1e-4, name
-        assert abs(found - slopes).max() <= 1e-5 * abs(gradient).max(), name
+        result = np.array([gradient[i] for i in chosen])
+        assert abs(result).max() > 1e-4, name
+        assert abs(result - slopes).max() <= 1e-5 * abs(gradient).max(), name
 
 
 @pytest.mark.parametrize("network", REPORTS.values(), ids=REPORTS)
@@ -148,11 +148,11 @@ def test_a_step_is_fused_for_networks_of_the_reports_form_only():
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 def test_forward_gives_the_output_of_every_layer_by_its_name(network):
     x, _ = batch(network, 5)
-    found = forward(KERNELS["loops"], parameters(network), x)
+    result = forward(KERNELS["loops"], parameters(network), x)
     shapes = {place.name: (5, *place.shape) for place in network.places}
-    assert {name: y.shape for name, y in found.items()} == shapes
+    assert {name: y.shape for name, y in result.items()} == shapes
     exact = forward(REFERENCE, parameters(network, np.float64), x.astype(np.float64))
-    for name, y in found.items():
+    for name, y in result.items():
         np.testing.assert_allclose(y, exact[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 

@@ -63,7 +63,7 @@ def test_every_argument_of_every_operation_is_checked_before_anything_is_written
     operation, name, wrong
 ):
     spoil, error, message = WRONG[wrong]
-    case = inputs.case("", n=2, c=3, f=4, h=6, w=9, k=3).of(operation)
+    case = inputs.case("", n=2, c=3, f=4, h=6, w=9, k=3).suited(operation)
     options = {"stride": case.stride} if operation in STRIDES else {}
     arrays = inputs.draw(operation, case)
     output = list(arrays.values())[-1]

@@ -16,10 +16,10 @@ def test_a_pixel_that_is_nan_makes_the_loss_and_every_gradient_nan(name, network
     params, grads = parameters(network, strategy.dtype), network.zeros(strategy.dtype)
     x, labels = batch(network, n, strategy.dtype)
     x[1, 0, 5, 6] = np.nan
-    of, exact = parameters(network, np.float64), network.zeros(np.float64)
+    group, exact = parameters(network, np.float64), network.zeros(np.float64)
     with np.errstate(invalid="ignore"):
         assert np.isnan(loss_and_gradients(strategy, params, x, labels, grads))
-        loss_and_gradients(REFERENCE, of, x.astype(np.float64), labels, exact)
+        loss_and_gradients(REFERENCE, group, x.astype(np.float64), labels, exact)
     assert (np.isnan(grads.flat) == np.isnan(exact.flat)).all() and np.isnan(exact.flat).any()
 
 

@@ -44,15 +44,15 @@ def test_a_strategy_agrees_with_the_reference_on_any_shape(name, drawn):
 
 def slopes(loss, array, h=1e-5):
     """Central differences of loss() at every element of a float64 array."""
-    found = np.empty_like(array)
+    result = np.empty_like(array)
     for i in np.ndindex(array.shape):
         kept = array[i]
         array[i] = kept + h
         above = loss()
         array[i] = kept - h
-        found[i] = (above - loss()) / (2 * h)
+        result[i] = (above - loss()) / (2 * h)
         array[i] = kept
-    return found
+    return result
 
 
 def test_the_references_forward_passes_are_the_formulas():
@@ -161,7 +161,7 @@ def test_relu_of_nan_is_nan_and_its_gradient_passes(name):
 @pytest.mark.parametrize("operation", CONTRACT)
 @pytest.mark.parametrize("name", FAST)
 def test_where_the_references_result_is_nan_so_is_that_of_every_strategy(name, operation):
-    case = inputs.CASES[2].of(operation)
+    case = inputs.CASES[2].suited(operation)
     options = stride_of(operation, case)
     choosing = operation in ("max_pool_backward", "relu_backward")
     for argument in set(CONTRACT[operation]) - {"labels", list(CONTRACT[operation])[-1]}:
@@ -169,11 +169,11 @@ def test_where_the_references_result_is_nan_so_is_that_of_every_strategy(name, o
         arrays[argument].reshape(-1)[arrays[argument].size // 2] = np.nan
         with np.errstate(invalid="ignore"):
             expected, loss = run_reference(operation, arrays, options)
-        found = KERNELS[name].kernel(operation)(*arrays.values(), **options)
+        result = KERNELS[name].kernel(operation)(*arrays.values(), **options)
         *_, output = arrays.values()
         assert np.isnan(expected).any() or choosing
         assert np.isnan(output[np.isnan(expected)]).all(), argument
-        assert loss is None or (np.isnan(loss) and np.isnan(found))
+        assert loss is None or (np.isnan(loss) and np.isnan(result))
 
 
 def test_the_references_relu_has_the_right_slopes():
@@ -247,9 +247,9 @@ def test_a_saturated_output_costs_24_ln_2_and_not_infinity(name, y, losses):
     for label, loss in zip((0, 1), losses, strict=True):
         outputs = np.array([[y, 0.25]], strategy.dtype)
         dz = np.empty_like(outputs)
-        found = strategy.cross_entropy(outputs, np.array([label]), dz)
-        found -= -np.log(0.75) if label == 0 else -np.log(0.25)  # of the other output
-        assert found / np.log(2) == pytest.approx(loss, abs=1e-5, nan_ok=True)
+        result = strategy.cross_entropy(outputs, np.array([label]), dz)
+        result -= -np.log(0.75) if label == 0 else -np.log(0.25)  # of the other output
+        assert result / np.log(2) == pytest.approx(loss, abs=1e-5, nan_ok=True)
         onehot = [1, 0] if label == 0 else [0, 1]
         np.testing.assert_array_equal(dz[0], outputs[0] - np.array(onehot, strategy.dtype))
 

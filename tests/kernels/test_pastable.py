@@ -43,9 +43,9 @@ def kernels_of(module):
 
 
 MODULES = [
-    importlib.import_module(found.name)
-    for found in pkgutil.walk_packages(kernels.__path__, "cnnlab.kernels.")
-    if not re.fullmatch(NOT_ALONE, found.name.removeprefix("cnnlab.kernels."))
+    importlib.import_module(result.name)
+    for result in pkgutil.walk_packages(kernels.__path__, "cnnlab.kernels.")
+    if not re.fullmatch(NOT_ALONE, result.name.removeprefix("cnnlab.kernels."))
 ]
 SINGLE = [
     (module, name) for module in MODULES for name in kernels_of(module) if name not in ON_BLOCKS
@@ -76,7 +76,7 @@ def random(*shape):
 def calls():
     """Arguments for each kernel by name: one of check's cases, or those of a training step."""
     places = np.array([0, 3, 8, 1, 5, 6] * 2).reshape(2, 1, 2, 3)
-    found = {
+    result = {
         "max_pool_forward": (random(2, 1, 7, 11), random(2, 1, 2, 3), 0 * places, 3),
         "max_pool_backward": (random(2, 1, 2, 3), places, random(2, 1, 7, 11), 3),
         "fold": (random(3, 3, 3, 2, 3, 4), random(2, 3, 5, 6)),
@@ -84,7 +84,7 @@ def calls():
 
     def recording(name, function):
         def record(*arguments):
-            found.setdefault(name, copies(arguments))
+            result.setdefault(name, copies(arguments))
             return function(*arguments)
 
         return record
@@ -106,7 +106,7 @@ def calls():
             labels = np.arange(n) % net.classes
             images = random(n, *net.image_shape)
             steps.loss_and_gradients(params.arrays, images, labels, net.zeros().arrays)
-    return found
+    return result
 
 
 def copies(arguments):

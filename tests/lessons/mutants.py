@@ -46,11 +46,11 @@ class Mutant:
 def mutants(source: str) -> list[Mutant]:
     """The mutants of a cell, in order; of Python those in the bodies of functions and classes."""
     of_cell, seen = (of_cuda if source.startswith("%%cuda") else of_python), {}
-    found = []
+    result = []
     for mutant in of_cell(source):
         n = seen[mutant.key] = seen.get(mutant.key, -1) + 1
-        found.append(Mutant(*mutant.key[:3], mutant.source, n))
-    return found
+        result.append(Mutant(*mutant.key[:3], mutant.source, n))
+    return result
 
 
 def of_python(source: str) -> Iterator[Mutant]:

@@ -98,11 +98,11 @@ def needed(cells: list[Cell], ends: Iterable[int]) -> list[int]:
     plot, is taken to change nothing.
     """
     modules = frozenset().union(*(each.imports for each in cells))
-    ends, open_, found = set(ends), set(), []
+    ends, open_, result = set(ends), set(), []
     for k in range(max(ends, default=-1), -1, -1):
         each = cells[k]
         changes = [given for function, given in each.calls if function not in modules]
         if k in ends or each.binds.union(*changes) & open_:
-            found.append(k)
+            result.append(k)
             open_ = (open_ - each.binds) | each.uses
-    return sorted(found)
+    return sorted(result)

@@ -81,14 +81,14 @@ def test_failures_cost_no_other_trial_and_the_budget_is_spent(page, name, genera
 def test_who_evaluates_changes_no_score(page):
     pool = ThreadPoolExecutor(3)
     how = {"evaluate": page["hill"], "budget": 180, "pool": pool, "n_workers": 3}
-    found = []
+    outcome = []
     for run in (
         partial(page["in_parallel"], **how),
         *(runs(page, page["hill"], 180, n)[0] for n in (1, 4)),
     ):
         results = searches(page)["random_search"](run, np.random.default_rng(0))
-        found.append({trial.seed: result.score for trial, result in results.items()})
-    assert found[0] == found[1] == found[2] and len(found[0]) == 10
+        outcome.append({trial.seed: result.score for trial, result in results.items()})
+    assert outcome[0] == outcome[1] == outcome[2] and len(outcome[0]) == 10
 
 
 def test_a_generation_begins_when_the_last_one_has_ended(page):

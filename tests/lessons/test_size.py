@@ -49,8 +49,8 @@ def counts(nb) -> dict[str, int]:
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_lesson_is_small_or_listed(path):
-    found = counts(nbformat.read(path, as_version=4))
-    over = {what: number for what, number in found.items() if number > MOST[what]}
+    result = counts(nbformat.read(path, as_version=4))
+    over = {what: number for what, number in result.items() if number > MOST[what]}
     if path.stem.partition("_")[0] in NOT_YET:
         assert over, f"{path.stem} is small now: take it off the list NOT_YET"
     else:

@@ -17,10 +17,10 @@ HOW = {"epochs": 2, "batch": 20, "rate": 0.4}
 
 
 def test_data_parallelism_learns_what_one_rank_does():
-    found = lesson_55.learn(DataParallel, DIGITS, 4, **HOW)
+    result = lesson_55.learn(DataParallel, DIGITS, 4, **HOW)
     one = train(DIGITS, **HOW, progress=False)
-    assert found.accuracy == one.history[-1]["test_accuracy"]
-    np.testing.assert_allclose(found.models, [one.params.flat] * 4, atol=1e-5)
+    assert result.accuracy == one.history[-1]["test_accuracy"]
+    np.testing.assert_allclose(result.models, [one.params.flat] * 4, atol=1e-5)
 
 
 def test_averages_of_every_fifth_step_take_a_fifth_of_the_bytes():
@@ -42,14 +42,14 @@ def test_an_average_that_ends_an_epoch_counts_and_what_is_gathered_for_a_test_do
 
 
 def test_an_ensemble_sends_nothing_and_its_members_differ():
-    found = lesson_55.ensemble(DIGITS, 3, **HOW)
-    assert found.sent == 0 and found.models.shape[0] == 3
-    members = lesson_55.members(found.models, DIGITS)
+    result = lesson_55.ensemble(DIGITS, 3, **HOW)
+    assert result.sent == 0 and result.models.shape[0] == 3
+    members = lesson_55.members(result.models, DIGITS)
     params = Network().parameters()
-    params.flat[:] = found.models[1]
+    params.flat[:] = result.models[1]
     assert members[1] == accuracy("vector", params, DIGITS.test_images, DIGITS.test_labels)
     same = lesson_55.ensemble(DIGITS, 3, starts=0, **HOW).models
-    assert disagreement(same) < disagreement(found.models) / 2
+    assert disagreement(same) < disagreement(result.models) / 2
 
 
 def test_a_vote_is_by_the_mean_output():

@@ -28,7 +28,7 @@ def test_each_batch_gets_the_rate_that_ends_highest(monkeypatch):
         return type("Result", (), {"history": history})
 
     monkeypatch.setattr(lesson_22, "train", train)
-    found = tuned(None, [4, 8], [0.5, 1.0, 2.0], epochs=3)
-    assert {n: (one.rate, one.last) for n, one in found.items()} == {4: (1, 0.75), 8: (1, 0.375)}
-    assert np.isclose(found[4].history[0]["accuracy"], 0.25)
+    result = tuned(None, [4, 8], [0.5, 1.0, 2.0], epochs=3)
+    assert {n: (one.rate, one.last) for n, one in result.items()} == {4: (1, 0.75), 8: (1, 0.375)}
+    assert np.isclose(result[4].history[0]["accuracy"], 0.25)
     assert tuned(None, [4], [2.0], epochs=3)[4].last == 0

@@ -26,9 +26,9 @@ def test_in_numpy_it_is_unbiased_too_and_both_read_each_others_messages():
 
 
 def test_to_the_nearest_is_biased():
-    found = lesson_56.arriving(lesson_56.nearest(4)(1001), VALUES, 100)
-    assert abs(found - VALUES).max() <= UNIT.max() * 0.50001
-    assert not unbiased("nearest", found, VALUES, UNIT)
+    result = lesson_56.arriving(lesson_56.nearest(4)(1001), VALUES, 100)
+    assert abs(result - VALUES).max() <= UNIT.max() * 0.50001
+    assert not unbiased("nearest", result, VALUES, UNIT)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_scales_count_as_bits(way, expected):
 
 
 def test_speeds_are_of_float32_beside_a_copy():
-    found = lesson_56.speeds(["qsgd4"], 4096, repeats=3)
-    assert list(found) == ["copy", "qsgd4"] and found["copy"]["encode"].work == 4 * 4096
-    assert found["copy"]["encode"].rate > found["qsgd4"]["encode"].rate
+    result = lesson_56.speeds(["qsgd4"], 4096, repeats=3)
+    assert list(result) == ["copy", "qsgd4"] and result["copy"]["encode"].work == 4 * 4096
+    assert result["copy"]["encode"].rate > result["qsgd4"]["encode"].rate
 
 
 def test_at_the_rate_that_pays_a_sum_takes_as_long_as_float32_which_costs_nothing():
@@ -64,8 +64,8 @@ def test_a_sum_is_its_work_and_its_messages_and_ways_cost_the_same_where_they_cr
 
 def test_a_crossing_is_found_between_two_bandwidths():
     rates = [1e6, 1e8]
-    found = lesson_56.crossed(rates, [10, 1], [1, 10])
-    assert found == pytest.approx(1e7) and lesson_56.in_range(found) == "10 MB/s"
+    result = lesson_56.crossed(rates, [10, 1], [1, 10])
+    assert result == pytest.approx(1e7) and lesson_56.in_range(result) == "10 MB/s"
     missed = lesson_56.crossed(rates, [10, 10], [1, 1])
     assert np.isnan(missed) and lesson_56.in_range(missed) == "beyond these bandwidths"
 
@@ -73,7 +73,7 @@ def test_a_crossing_is_found_between_two_bandwidths():
 def test_crossings_are_predicted_and_measured():
     costs = {"none": lesson_56.Cost(4000, 1e-6, 1e-6), "short": lesson_56.Cost(500, 10e-6, 5e-6)}
     rates = np.geomspace(1e6, 1e9, 13)
-    sums = {b: {way: [of.seconds(2, b)] * 3 for way, of in costs.items()} for b in rates}
+    sums = {b: {way: [group.seconds(2, b)] * 3 for way, group in costs.items()} for b in rates}
     (predicted, seen), *rest = lesson_56.crossings(costs, sums, 2).values()
     assert not rest and seen == pytest.approx(predicted, rel=0.1)
 
@@ -83,16 +83,18 @@ def test_training_tells_who_learns_and_who_diverges():
     learn = functools.partial(lesson_56.learnt, "qsgd4", data, 2, epochs=1)
     assert learn() == learn()[:1] or len(learn()) == 1
     assert lesson_56.learnt("none", data, 2, rate=1e30) == []
-    found = lesson_56.accuracies({"a": "none", "b": lesson_56.nearest(8)}, data, (0,), rate=1e30)
-    assert found["a"] == (32, [0.1]) and found["b"][0] == pytest.approx(8 * 615 / 607)  # of shards
+    result = lesson_56.accuracies({"a": "none", "b": lesson_56.nearest(8)}, data, (0,), rate=1e30)
+    assert result["a"] == (32, [0.1]) and result["b"][0] == pytest.approx(
+        8 * 615 / 607
+    )  # of shards
 
 
 @pytest.mark.mpi
 def test_two_real_ranks_time_sums_and_steps():
     with cluster(2) as ranks:
-        costs, found = ranks.run(lesson_56.sums, ["none", "qsgd4"], 1 << 14, [1e6, 1e7], 3)[0]
+        costs, result = ranks.run(lesson_56.sums, ["none", "qsgd4"], 1 << 14, [1e6, 1e7], 3)[0]
         steps = ranks.run(lesson_56.steps, ["none", "qsgd4"], "report", 1e6, 3)[0]
     assert costs["qsgd4"].n_bytes == 4 * 16 + 4096 and costs["none"].encode > 0
-    assert all(min(of["none"]) >= 2 * (1 << 15) / rate for rate, of in found.items())
-    assert np.median(found[1e6]["qsgd4"]) < np.median(found[1e6]["none"])
+    assert all(min(group["none"]) >= 2 * (1 << 15) / rate for rate, group in result.items())
+    assert np.median(result[1e6]["qsgd4"]) < np.median(result[1e6]["none"])
     assert np.median(steps["qsgd4"]) < np.median(steps["none"])

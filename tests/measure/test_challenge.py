@@ -22,14 +22,16 @@ def without_bias(x, w, b, z):
 
 
 def test_a_right_kernel_is_timed_beside_vector_and_the_rungs(capsys):
-    found = challenge.challenge("dense_forward", with_numpy, {"loops": dense_forward}, repeats=3)
-    assert list(found.timings) == ["loops", "vector", "mine"]
-    assert found.floor == pytest.approx(2 * 216 * 10 * 64 / 1e11)
-    assert found.of_roof == found.floor / found.timings["mine"].median
+    result = challenge.challenge("dense_forward", with_numpy, {"loops": dense_forward}, repeats=3)
+    assert list(result.timings) == ["loops", "vector", "mine"]
+    assert result.floor == pytest.approx(2 * 216 * 10 * 64 / 1e11)
+    assert result.of_roof == result.floor / result.timings["mine"].median
     said = capsys.readouterr().out
     assert said.startswith("✓ dense_forward agrees with the reference")
-    assert str(found).startswith(f"Your dense_forward reaches {found.of_goal:.0%} of the speed of")
-    assert str(found).endswith("of the roof of one core.")
+    assert str(result).startswith(
+        f"Your dense_forward reaches {result.of_goal:.0%} of the speed of"
+    )
+    assert str(result).endswith("of the roof of one core.")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +72,9 @@ def test_the_roof_is_the_peak_or_the_memory_where_no_cache_holds_the_arrays():
 
 def test_an_operation_without_multiply_adds_has_no_roof():
     timing = Timing("", (1.0,) * 3)
-    found = challenge.Challenge("conv_backward_bias", {"vector": timing, "mine": timing}, None, 1)
-    assert str(found) == "Your conv_backward_bias reaches 100% of the speed of vector."
-    assert found.of_roof is None
+    result = challenge.Challenge("conv_backward_bias", {"vector": timing, "mine": timing}, None, 1)
+    assert str(result) == "Your conv_backward_bias reaches 100% of the speed of vector."
+    assert result.of_roof is None
 
 
 def test_a_stride_is_given_to_who_takes_one():

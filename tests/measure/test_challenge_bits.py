@@ -5,7 +5,7 @@ import numpy as np
 from cnnlab.data import load
 from cnnlab.distributed.compressors import compressor
 from cnnlab.distributed.compressors.base import Compressor
-from cnnlab.lessons.lesson_56 import challenge_bits, told
+from cnnlab.lessons.lesson_56 import challenge_bits, said
 
 DATA = load("digits", 400, 200)
 
@@ -26,9 +26,9 @@ class Longer(Compressor):
 
 
 def test_messages_must_be_what_is_sent_and_all_that_is_known():
-    assert told(compressor("qsgd4")) == told(compressor("one_bit")) == ""
-    assert "a rank that has not encoded" in told(Remembers)
-    assert "expected uint8 (8,), got uint8 (4000,)" in told(Longer)
+    assert said(compressor("qsgd4")) == said(compressor("one_bit")) == ""
+    assert "a rank that has not encoded" in said(Remembers)
+    assert "expected uint8 (8,), got uint8 (4000,)" in said(Longer)
 
 
 def test_the_challenge_is_told_and_won_in_fewer_bits(capsys):

@@ -14,5 +14,5 @@ def test_a_challenge_tells_the_time_or_what_is_missing(capsys):
     assert challenge_pace(steady(16, 1e-9), data, 0.9, 1.0, epochs=1, **how) is None
     assert "after 1 epochs at best; the goal is 90%" in capsys.readouterr().out
     seconds = challenge_pace(steady(16, 0.4), data, 0.0, 1.0, **how)
-    told = capsys.readouterr().out
-    assert f"{1 / seconds:.2f} times as fast as the best" in told and "on 4 ranks" in told
+    said = capsys.readouterr().out
+    assert f"{1 / seconds:.2f} times as fast as the best" in said and "on 4 ranks" in said

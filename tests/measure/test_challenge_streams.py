@@ -5,7 +5,7 @@ import pytest
 
 from cnnlab.data import load
 from cnnlab.distributed.compressors.topk import Streams
-from cnnlab.lessons.lesson_57 import challenge_streams, told
+from cnnlab.lessons.lesson_57 import challenge_streams, said
 
 DIGITS = load("digits", 320, 100)
 MINE = functools.partial(Streams, argument=0.2)
@@ -32,8 +32,8 @@ def choosing(places, values):
     ],
 )
 def test_what_cannot_be_added_up_is_told(places, values, word):
-    assert word in told(choosing(places, values))
-    assert told(choosing(np.int32([]), np.float32([]))) == told(MINE) == ""
+    assert word in said(choosing(places, values))
+    assert said(choosing(np.int32([]), np.float32([]))) == said(MINE) == ""
 
 
 def test_fewer_bytes_at_the_goal_are_told(capsys):

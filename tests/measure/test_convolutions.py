@@ -42,30 +42,30 @@ def test_micro_batches_by_different_ways_give_what_the_batch_gives(operation):
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_costs_are_those_of_every_way_and_size(operation):
     place, sizes = NETWORK["conv2"], (1, 2, 4)
-    found = lesson_51.costs(operation, place, sizes, repeats=1)
-    assert found.n_images == 4 and list(found.times) == list(WAYS)
+    result = lesson_51.costs(operation, place, sizes, repeats=1)
+    assert result.n_images == 4 and list(result.times) == list(WAYS)
     for name, way in WAYS.items():
-        assert list(found.times[name]) == list(sizes)
+        assert list(result.times[name]) == list(sizes)
         for size in sizes:
-            assert found.times[name][size] == found.timings[name][size].median
+            assert result.times[name][size] == result.timings[name][size].median
             said = way.workspace(operation, size, 3, 2, 7, 6, 3)
             more = 4 * 2 * 3 * 3 * 3 if operation == "conv_backward_weights" and size < 4 else 0
-            assert found.workspaces[name][size] == said + more
-        whole = found.whole[name]
-        assert whole.pieces == (Piece(name, 4),) and whole.seconds == found.times[name][4]
-        assert whole.workspace == found.workspaces[name][4]
-    assert all(sum(piece.n_images for piece in plan.pieces) == 4 for plan in found.front)
-    assert min(p.seconds for p in found.front) <= min(p.seconds for p in found.whole.values())
+            assert result.workspaces[name][size] == said + more
+        whole = result.whole[name]
+        assert whole.pieces == (Piece(name, 4),) and whole.seconds == result.times[name][4]
+        assert whole.workspace == result.workspaces[name][4]
+    assert all(sum(piece.n_images for piece in plan.pieces) == 4 for plan in result.front)
+    assert min(p.seconds for p in result.front) <= min(p.seconds for p in result.whole.values())
 
 
 def test_a_way_that_is_wrong_is_not_timed():
     def wrong(x, w, b, z):
         z[:] = 0
 
-    ways = {name: WAYS[name] for name in ("vector", "im2col")}
-    ways["im2col"] = dataclasses.replace(ways["im2col"], conv_forward=wrong)
+    algorithms = {name: WAYS[name] for name in ("vector", "im2col")}
+    algorithms["im2col"] = dataclasses.replace(algorithms["im2col"], conv_forward=wrong)
     with pytest.raises(AssertionError, match="conv_forward by im2col: "):
-        lesson_51.costs("conv_forward", NETWORK["conv1"], [2], ways=ways, repeats=1)
+        lesson_51.costs("conv_forward", NETWORK["conv1"], [2], algorithms=algorithms, repeats=1)
 
 
 def test_a_step_computes_each_convolution_as_planned(monkeypatch):
@@ -89,6 +89,6 @@ def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
         return {key: timing.Timing("", (len(c.args[1].pieces) * 1.0,)) for key, c in calls.items()}
 
     monkeypatch.setattr(timing, "compare", compare)
-    found = lesson_51.costs("conv_backward_weights", NETWORK["conv1"], (1, 3, 16, 32))
+    result = lesson_51.costs("conv_backward_weights", NETWORK["conv1"], (1, 3, 16, 32))
     assert seen == {1: 16, 3: 15, 16: 16, 32: 32}
-    assert {t for by_size in found.times.values() for t in by_size.values()} == {1.0}
+    assert {t for by_size in result.times.values() for t in by_size.values()} == {1.0}

@@ -8,10 +8,12 @@ pytestmark = pytest.mark.mpi
 
 def test_every_way_is_timed_at_every_batch():
     with cluster(2) as ranks:
-        found, other = ranks.run(lesson_22.samples, [16, 32], 2, 3, timeout=300)
-    ways = "one rank", "on their own", "memory", "message", "through Python", "overlap"
-    assert set(found) == {f"{way} {n}" for way in ways for n in (16, 32)} | {"allreduce"}
-    assert all(len(of) == 3 and min(of) > 0 for of in found.values()) and set(other) == set(found)
+        result, other = ranks.run(lesson_22.samples, [16, 32], 2, 3, timeout=300)
+    algorithms = "one rank", "on their own", "memory", "message", "through Python", "overlap"
+    assert set(result) == {f"{way} {n}" for way in algorithms for n in (16, 32)} | {"allreduce"}
+    assert all(len(group) == 3 and min(group) > 0 for group in result.values()) and set(
+        other
+    ) == set(result)
 
 
 def test_ranks_and_threads_take_turns():

@@ -17,29 +17,29 @@ def layerwise(batch):
 def test_layer_by_layer_each_image_adds_the_same():
     grown = counts(layerwise, 6, traced=(2, 4))  # but for a sector here and there
     assert tuple(grown) == pytest.approx(tuple(counts(layerwise, 6)), rel=1e-3)
-    found = counts(layerwise, 2)
-    assert found.launches == 13 and found.for_each_load == pytest.approx(25 / 51)
-    assert found.moved == 32 * found.sectors and found.ideal < found.sectors
+    result = counts(layerwise, 2)
+    assert result.launches == 13 and result.for_each_load == pytest.approx(25 / 51)
+    assert result.moved == 32 * result.sectors and result.ideal < result.sectors
 
 
 def test_the_model_of_a_step_meets_the_goals():
     """At most 65 µs on a T4 and 20 µs on an H100, at 256 images."""
-    found = counts(lambda batch: Step(PARAMS, IMAGES, LABELS, batch=batch), 256)
-    assert found.launches == 2 and found.worst == 2 and found.moved <= 6e6
-    assert found.multiply_adds == 256 * sum(Network().multiply_adds.values())
-    step = {name: model(found, gpu, NODE, BLOCKS)["step"] for name, gpu in GPUS.items()}
+    result = counts(lambda batch: Step(PARAMS, IMAGES, LABELS, batch=batch), 256)
+    assert result.launches == 2 and result.worst == 2 and result.moved <= 6e6
+    assert result.multiply_adds == 256 * sum(Network().multiply_adds.values())
+    step = {name: model(result, gpu, NODE, BLOCKS)["step"] for name, gpu in GPUS.items()}
     assert step["T4"] <= 65e-6 and step["H100"] <= 20e-6
     assert step["T4"] > step["A100"] > step["H100"] == 2 * NODE
 
 
 def test_the_slowest_limits_be_it_the_launches_or_the_work():
     gpu = GPUS["T4"]
-    found = Counts(3, 320e3, 0, 0, 0.0, 1, 40 * 64 * gpu.clock * 1e-6, 4.0)
-    even, uneven = model(found, gpu, 1e-6), model(found, gpu, 1e-6, blocks=60)
+    result = Counts(3, 320e3, 0, 0, 0.0, 1, 40 * 64 * gpu.clock * 1e-6, 4.0)
+    even, uneven = model(result, gpu, 1e-6), model(result, gpu, 1e-6, blocks=60)
     assert even == pytest.approx(
         {"launches": 3e-6, "memory": 1e-6, "arithmetic": 1e-6, "shared memory": 0, "step": 3e-6}
     )
-    assert model(found, gpu, 1e-8)["step"] == pytest.approx(1e-6)
+    assert model(result, gpu, 1e-8)["step"] == pytest.approx(1e-6)
     assert uneven["arithmetic"] == pytest.approx(2 / 60 * 40 * 1e-6)  # one takes two of 60 blocks
     assert gpu.clock == pytest.approx(1.58e9, rel=0.01)
 

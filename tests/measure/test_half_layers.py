@@ -3,9 +3,9 @@ from cnnlab.network import EIGHT, Conv
 
 
 def test_whole_and_half_layers_are_timed_in_turn():
-    found = lesson_52.half_layers(EIGHT, 2, repeats=3)
-    assert tuple(found) == lesson_52.HALVES
-    assert all(timing.n == 3 and timing.median > 0 for timing in found.values())
+    result = lesson_52.half_layers(EIGHT, 2, repeats=3)
+    assert tuple(result) == lesson_52.HALVES
+    assert all(timing.n == 3 and timing.median > 0 for timing in result.values())
 
 
 def test_half_of_a_layer_is_half_of_its_outputs(monkeypatch):

@@ -24,19 +24,21 @@ def test_the_slower_of_host_and_device_sets_the_pace():
 
 
 def test_bytes_are_counted_and_grow_with_the_batch():
-    found = costs(make, [4, 8])
-    assert [cost.kernel for cost in found[4]] == ["image_gradients", "add_and_update"]
-    assert found[8][0].moved == pytest.approx(2 * found[4][0].moved, rel=0.01)
+    result = costs(make, [4, 8])
+    assert [cost.kernel for cost in result[4]] == ["image_gradients", "add_and_update"]
+    assert result[8][0].moved == pytest.approx(2 * result[4][0].moved, rel=0.01)
     bandwidth = lesson_33.GPUS["T4"].bandwidth
-    assert found[4][0].seconds == pytest.approx(found[4][0].moved / bandwidth)
-    assert timeline(make, 4, found[4]) == modelled(found[4]) and "not measured" in lesson_33.said()
+    assert result[4][0].seconds == pytest.approx(result[4][0].moved / bandwidth)
+    assert (
+        timeline(make, 4, result[4]) == modelled(result[4]) and "not measured" in lesson_33.said()
+    )
 
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_on_a_gpu_events_tell(stand_in, waits):  # noqa: F811
-    found = costs(make, [4])[4]
-    assert [cost.seconds for cost in found] == [0.002 / lesson_33.COPIES] * 2
-    launches = timeline(make, 4, found, waits=waits)
+    result = costs(make, [4])[4]
+    assert [cost.seconds for cost in result] == [0.002 / lesson_33.COPIES] * 2
+    launches = timeline(make, 4, result, waits=waits)
     assert all(isinstance(one, Launch) and one.asked <= one.returned for one in launches)
     assert [one.end for one in launches] == pytest.approx([0.002, 0.004])  # an event each
     assert all(one.begin >= one.asked for one in launches) and launches[1].begin >= 0.002

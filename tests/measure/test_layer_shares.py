@@ -6,9 +6,9 @@ from cnnlab.network import Network
 
 
 def test_the_convolution_has_most_of_the_work():
-    found = lesson_04.layer_shares_multiply_adds()
-    assert sum(found.values()) == sum(Network().multiply_adds.values())
-    assert lesson_04.shares(found)["convolution"] == pytest.approx(172_800 / 189_648)
+    result = lesson_04.layer_shares_multiply_adds()
+    assert sum(result.values()) == sum(Network().multiply_adds.values())
+    assert lesson_04.shares(result)["convolution"] == pytest.approx(172_800 / 189_648)
 
 
 def test_operations_are_added_up_by_layer(monkeypatch):
@@ -16,6 +16,6 @@ def test_operations_are_added_up_by_layer(monkeypatch):
     took |= {"dense_forward": 3.0, "cross_entropy": 16.0}
     timed = {operation: {"loops": Timing("loops", (s,))} for operation, s in took.items()}
     monkeypatch.setattr(lesson_04, "layers", lambda names, batch, repeats: timed)
-    found = lesson_04.seconds(["loops"], batch=60_000)["loops"]
-    assert found == {"convolution": 3, "pooling": 4, "fully connected": 3, "sigmoid": 24}
-    assert lesson_04.shares(found)["pooling"] == pytest.approx(0.4)
+    result = lesson_04.seconds(["loops"], batch=60_000)["loops"]
+    assert result == {"convolution": 3, "pooling": 4, "fully connected": 3, "sigmoid": 24}
+    assert lesson_04.shares(result)["pooling"] == pytest.approx(0.4)

@@ -108,10 +108,10 @@ def test_macos_asks_sysctl(bare, monkeypatch):
         "gcc --version": "Apple clang version 16.0.0\nTarget: arm64",
     }
     answers(monkeypatch, facts)
-    found = machine.describe()
-    assert (found["cpu"], found["physical_cores"]) == ("Apple M2", 8)
-    assert found["caches"] == {"L1d": 65536, "L2": 4194304}
-    assert found["compiler"] is None  # without its tools, macOS would open a dialogue
+    result = machine.describe()
+    assert (result["cpu"], result["physical_cores"]) == ("Apple M2", 8)
+    assert result["caches"] == {"L1d": 65536, "L2": 4194304}
+    assert result["compiler"] is None  # without its tools, macOS would open a dialogue
     answers(monkeypatch, facts | {"xcode-select -p": "/Library/Developer"})
     assert machine.describe()["compiler"] == "Apple clang version 16.0.0"
 
@@ -124,8 +124,8 @@ def test_macos_asks_sysctl(bare, monkeypatch):
         (registers.Registers(None, 4, 16), None),
     ],
 )
-def test_vectors_are_those_that_kernels_are_compiled_for(monkeypatch, found, expected):
-    monkeypatch.setattr(registers, "found", lambda: found)
+def test_vectors_are_those_that_kernels_are_compiled_for(monkeypatch, result, expected):
+    monkeypatch.setattr(registers, "found", lambda: result)
     assert machine.describe()["simd"] == expected
 
 

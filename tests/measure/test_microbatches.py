@@ -81,8 +81,8 @@ def test_the_front_holds_what_no_plan_beats(seed):
             q.workspace <= p.workspace and q.seconds <= p.seconds and q[1:] != p[1:] for q in plans
         )
     ]
-    found = front(times, workspaces, 4)
-    assert [(p.workspace, p.seconds) for p in found] == worth(unbeaten) == worth(pareto(plans))
+    result = front(times, workspaces, 4)
+    assert [(p.workspace, p.seconds) for p in result] == worth(unbeaten) == worth(pareto(plans))
 
 
 def test_a_plan_says_what_it_does():

@@ -13,27 +13,27 @@ def gathers_of_a_step():
 
     from cnnlab.lessons import lesson_21
 
-    found = lesson_21.samples(MPI.COMM_WORLD, 8, 3)
-    return found, lesson_21.partitioned.communicator() is not None
+    result = lesson_21.samples(MPI.COMM_WORLD, 8, 3)
+    return result, lesson_21.partitioned.communicator() is not None
 
 
 @pytest.mark.mpi
 def test_the_parts_of_a_step_are_timed_on_ranks():
     with cluster(2) as ranks:
-        (found, restored), _ = ranks.run(gathers_of_a_step, timeout=300)
-    assert set(found) == {"one rank", "layers", "local", "messages", "exchanges", "kernels"}
-    assert all(len(of) == 3 for of in found.values()) and restored
-    assert all(a < b for a, b in zip(found["kernels"], found["local"], strict=True))
+        (result, restored), _ = ranks.run(gathers_of_a_step, timeout=300)
+    assert set(result) == {"one rank", "layers", "local", "messages", "exchanges", "kernels"}
+    assert all(len(group) == 3 for group in result.values()) and restored
+    assert all(a < b for a, b in zip(result["kernels"], result["local"], strict=True))
 
 
 @pytest.mark.parametrize("counts", [[3], [2, 0], [2, 0, 3, 1]])
 def test_an_exchange_gathers_what_an_allgather_does(counts):
     def program(comm):
         part, n = np.full(counts[comm.rank], comm.rank, np.float32), sum(counts)
-        found, expected = np.full((2, n), -1, np.float32)
-        lesson_21.exchange(comm, part, (found, counts))
+        result, expected = np.full((2, n), -1, np.float32)
+        lesson_21.exchange(comm, part, (result, counts))
         comm.Allgatherv(part, (expected, counts))
-        return found.tolist() == expected.tolist() == np.repeat(range(comm.size), counts).tolist()
+        return result.tolist() == expected.tolist() == np.repeat(range(comm.size), counts).tolist()
 
     assert all(World(len(counts)).run(program))
 
@@ -55,8 +55,8 @@ def test_a_silent_communicator_notes_what_it_should_have_gathered():
 
 def test_what_parts_do_not_explain_is_the_rest():
     seconds = {"layers": 10.0, "local": 6.0, "messages": 3.0, "kernels": 4.0}
-    of = {name: Timing(name, (s,)) for name, s in seconds.items()}
+    group = {name: Timing(name, (s,)) for name, s in seconds.items()}
     cut = {"kernels": 4, "copies": 2, "messages": 3, "the rest": 1}
-    assert lesson_21.parts(of) == cut
-    of["layers"] = Timing("layers", (8.0,))
-    assert lesson_21.parts(of) == cut | {"the rest": 0}
+    assert lesson_21.parts(group) == cut
+    group["layers"] = Timing("layers", (8.0,))
+    assert lesson_21.parts(group) == cut | {"the rest": 0}

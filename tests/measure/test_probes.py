@@ -61,5 +61,5 @@ def test_the_time_on_several_cores_is_that_of_one_array(monkeypatch):
 def test_there_is_a_roof_for_each_cache_and_for_memory(caches, names, monkeypatch):
     monkeypatch.setattr(machine, "describe", lambda: {"caches": caches})
     monkeypatch.setattr(machine, "memory_bandwidth", lambda: 5.0)
-    found = probes.roofs.__wrapped__()
-    assert list(found) == names and found["memory"] == 5 and min(found.values()) > 0
+    result = probes.roofs.__wrapped__()
+    assert list(result) == names and result["memory"] == 5 and min(result.values()) > 0

@@ -17,12 +17,12 @@ def test_test_images_take_no_part():
 
 def test_every_rate_is_tried_with_every_seed():
     rates = {"sgd": (0.1, 0.4), "adam": (0.01, 1e9)}
-    found = search(DIGITS, rates, (3, 4), epochs=2, batch=8)
-    assert {name: tuple(of) for name, of in found.items()} == rates
-    for seed, accuracy in zip((3, 4), found["sgd"][0.4], strict=True):
+    result = search(DIGITS, rates, (3, 4), epochs=2, batch=8)
+    assert {name: tuple(group) for name, group in result.items()} == rates
+    for seed, accuracy in zip((3, 4), result["sgd"][0.4], strict=True):
         expected = train(DIGITS, rate=0.4, seed=seed, epochs=2, batch=8).history[-1]
         assert accuracy == expected["test_accuracy"]
-    assert found["adam"][1e9] == (0.1, 0.1)  # diverged
+    assert result["adam"][1e9] == (0.1, 0.1)  # diverged
 
 
 def test_the_best_rate_has_the_highest_mean():

@@ -10,9 +10,9 @@ from cnnlab.measure.timing import Timing
 @pytest.fixture(scope="module")
 def measured():
     data, said = load("digits", 64, 10), io.StringIO()
-    found = bench.run(["vector", "loops"], data, batch=16, repeats=3, progress=said)
+    result = bench.run(["vector", "loops"], data, batch=16, repeats=3, progress=said)
     assert said.getvalue().startswith("measuring whole steps in this process, then layers\n")
-    return found
+    return result
 
 
 def test_every_contestant_has_a_row(measured):
@@ -39,8 +39,8 @@ def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
 
     monkeypatch.setattr(bench, "fresh_epochs", epochs)
     monkeypatch.setattr(bench, "layers", lambda *_: {})
-    found = bench.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
-    assert found["ratio_to"] == "vector" and found["results"][0]["layers"] == {}
+    result = bench.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
+    assert result["ratio_to"] == "vector" and result["results"][0]["layers"] == {}
 
 
 ROW = {
@@ -103,6 +103,6 @@ def test_a_machine_that_is_not_quiet_is_measured_again_and_the_better_run_kept(
 
     monkeypatch.setattr(bench, "fresh_epochs", epochs)
     monkeypatch.setattr(bench, "layers", lambda *_: {})
-    found = bench.run(["vector"], load("digits", 64, 10), progress=said)
-    assert found["bound"] == found["results"][0]["seconds_per_epoch"] == kept and not bounds
+    result = bench.run(["vector"], load("digits", 64, 10), progress=said)
+    assert result["bound"] == result["results"][0]["seconds_per_epoch"] == kept and not bounds
     assert "not quiet: networks on their own, one a core, have 0.90" in said.getvalue()

@@ -5,10 +5,10 @@ from cnnlab.data import load
 
 
 def test_the_device_trains_in_four_ways_that_are_checked():
-    found = measure.contestants(["device"], load("digits", 20, 10), 8, 1, None)
+    result = measure.contestants(["device"], load("digits", 20, 10), 8, 1, None)
     rungs = ["device", "device, fused", "device, block", "device, graph"]
-    assert list(found) == rungs
-    for one in found.values():
+    assert list(result) == rungs
+    for one in result.values():
         one.check()
         for _ in range(3):  # 20 images are two batches and a half: then the set begins again
             one.steps()

@@ -33,8 +33,8 @@ def test_the_method_takes_the_steps_of_the_matrix():
 
 def test_measured_growth_is_that_of_the_slowest_direction():
     assert lesson_55.measured_growth(0.9 ** np.arange(21.0)[:, None]) == pytest.approx(0.9)
-    found = lesson_55.measured_growth(lesson_55.elastic_path(0.5, 0.9, 100))
-    assert found == pytest.approx(lesson_55.growth(lesson_55.elastic_matrix(0.5, 0.9)), rel=1e-6)
+    result = lesson_55.measured_growth(lesson_55.elastic_path(0.5, 0.9, 100))
+    assert result == pytest.approx(lesson_55.growth(lesson_55.elastic_matrix(0.5, 0.9)), rel=1e-6)
 
 
 @pytest.mark.parametrize("graph", ["ring", "grid", "exponential"])

@@ -10,8 +10,8 @@ def contestants(*names, n_images=50, against=None):
 
 
 def test_contestants_have_the_names_of_their_strategies():
-    found = contestants("vector", "loops")
-    assert {name: one.strategy.name for name, one in found.items()} == {
+    result = contestants("vector", "loops")
+    assert {name: one.strategy.name for name, one in result.items()} == {
         "vector": "vector",
         "loops": "loops",
     }
@@ -21,8 +21,8 @@ def test_contestants_have_the_names_of_their_strategies():
 
 def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
     monkeypatch.setattr(method, "IN_A_ROW", 45)
-    found = contestants("loops", "vector")
-    taken = {name: one.steps for name, one in found.items()}
+    result = contestants("loops", "vector")
+    taken = {name: one.steps for name, one in result.items()}
     calls = {}
 
     def compare(given, **how):
@@ -30,14 +30,14 @@ def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
         return {name: timing.Timing(name, (6.0,)) for name in given}
 
     monkeypatch.setattr(timing, "compare", compare)
-    timed = bench.step_times(found, others={"other": print})
+    timed = bench.step_times(result, others={"other": print})
     assert calls == taken | {"other": print}
     assert {name: t.samples for name, t in timed.items()} == {
         "loops": (6.0,),
         "vector": (3.0,),  # two in a call
         "other": (6.0,),
     }
-    epoch = {name: t.median for name, t in bench.epochs(found, 20, 1).items()}
+    epoch = {name: t.median for name, t in bench.epochs(result, 20, 1).items()}
     assert epoch == {"loops": 6 * 3000, "vector": 3 * 3000}
 
 
@@ -49,17 +49,17 @@ def test_the_peak_takes_part_as_the_time_of_an_epochs_multiply_adds(monkeypatch)
         return {name: timing.Timing(name, (3.0,)) for name in given}
 
     monkeypatch.setattr(timing, "compare", compare)
-    found = bench.epochs(contestants("loops"), 20, 1, peak=True, min_time=0.03)
-    assert found["peak"].median == 6 and found["loops"].median == 9000
+    result = bench.epochs(contestants("loops"), 20, 1, peak=True, min_time=0.03)
+    assert result["peak"].median == 6 and result["loops"].median == 9000
 
 
 def test_a_wrong_contestant_is_not_timed(monkeypatch):
-    found = contestants("vector", "loops")
+    result = contestants("vector", "loops")
     timed = []
-    monkeypatch.setattr(found["vector"], "steps", lambda: timed.append("vector"))
+    monkeypatch.setattr(result["vector"], "steps", lambda: timed.append("vector"))
     monkeypatch.setattr(
-        found["loops"].strategy.module, "conv_backward_bias", lambda dz, db: db.fill(0)
+        result["loops"].strategy.module, "conv_backward_bias", lambda dz, db: db.fill(0)
     )
     with pytest.raises(AssertionError, match="gradients of loops"):
-        bench.epochs(found, 20, 1)
+        bench.epochs(result, 20, 1)
     assert not timed

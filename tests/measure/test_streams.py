@@ -22,13 +22,13 @@ def test_what_was_sent_last_is_noted():
 
 
 def test_each_way_trains_at_its_density_and_sends_accordingly():
-    found = lesson_57.by_density([0.2, 0.02], DIGITS, epochs=1, n_ranks=2)
-    assert found.keys() == lesson_57.WAYS.keys()
-    for way, of in found.items():
-        for accuracy, _ in of.values():
+    result = lesson_57.by_density([0.2, 0.02], DIGITS, epochs=1, n_ranks=2)
+    assert result.keys() == lesson_57.WAYS.keys()
+    for way, group in result.items():
+        for accuracy, _ in group.values():
             assert 0 <= accuracy <= 1
         warm = way in ("kept, warmed up", "DGC")
-        assert of[0.2][1] >= of[0.02][1] if warm else of[0.2][1] > 5 * of[0.02][1]
+        assert group[0.2][1] >= group[0.02][1] if warm else group[0.2][1] > 5 * group[0.02][1]
 
 
 def test_what_ranks_send_for_sums_is_counted_and_nothing_else():
@@ -57,8 +57,8 @@ def test_gradients_choose_places_of_their_own():
 
 
 def test_ways_to_choose_agree_before_they_are_timed():
-    found = lesson_57.choosing((500,), 0.1, repeats=2)
-    assert set(found[500]) == {"select", "np.partition", "np.argpartition"}
+    result = lesson_57.choosing((500,), 0.1, repeats=2)
+    assert set(result[500]) == {"select", "np.partition", "np.argpartition"}
     values = np.random.default_rng(0).standard_normal(50).astype(np.float32)
     calls = {
         "wrong": lambda: (np.arange(5), None),

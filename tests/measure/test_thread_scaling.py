@@ -16,6 +16,6 @@ def test_every_thread_comes_to_every_barrier():
 def test_a_law_is_fitted_only_to_more_points_than_it_has_numbers():
     counts, relative = [1, 2, 3, 4], [1, 0.6, 0.4667, 0.4]
     fitted = [scaling.laws(counts[:n], relative[:n]) for n in (1, 2, 3, 4)]
-    assert [found["amdahl"] is not None for found in fitted] == [False, False, True, True]
-    assert [found["usl"] is not None for found in fitted] == [False, False, False, True]
+    assert [result["amdahl"] is not None for result in fitted] == [False, False, True, True]
+    assert [result["usl"] is not None for result in fitted] == [False, False, False, True]
     np.testing.assert_allclose(fitted[3]["amdahl"], 0.2, atol=1e-3)

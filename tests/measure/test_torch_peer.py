@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 def test_torch_is_the_same_network():
     from cnnlab.measure.bench import contestants
 
-    found = contestants([], load("digits", 64, 10), 16, 1, "torch")
-    assert found.keys() == {"torch"} or torch.cuda.is_available()
-    for peer in found.values():
+    result = contestants([], load("digits", 64, 10), 16, 1, "torch")
+    assert result.keys() == {"torch"} or torch.cuda.is_available()
+    for peer in result.values():
         peer.check()
         peer.steps()
 

@@ -20,12 +20,12 @@ def test_bytes_are_counted_beside_the_rungs_and_the_least(capsys):
     twice = launching(
         SOURCE.replace("if (i < size) dz", "if (i < size) dz[i] += 1; if (i < size) dz")
     )
-    found = challenge.challenge_traffic("sigmoid_backward", y, {"twice": twice})
-    assert list(found.moved) == ["twice", "mine"]
-    assert found.least == 3 * 4 * 6 * 24 * 24
-    assert found.moved == {"twice": found.least * 5 // 3, "mine": found.least}
+    result = challenge.challenge_traffic("sigmoid_backward", y, {"twice": twice})
+    assert list(result.moved) == ["twice", "mine"]
+    assert result.least == 3 * 4 * 6 * 24 * 24
+    assert result.moved == {"twice": result.least * 5 // 3, "mine": result.least}
     assert "no access is at fault" in capsys.readouterr().out
-    assert str(found) == ("Your sigmoid_backward moves 1 times the least bytes, twice 1.67.")
+    assert str(result) == ("Your sigmoid_backward moves 1 times the least bytes, twice 1.67.")
 
 
 def test_nothing_is_counted_for_a_kernel_at_fault(capsys):

@@ -25,8 +25,8 @@ def test_ranks_share_the_images_and_pay_for_the_sum():
 def test_a_training_takes_its_steps_at_the_batch_of_each():
     looks = [Look(0.5, 10, 16, 1.0, 0.1), Look(1.0, 14, 64, 1.0, 0.2)]
     small, large = (step_seconds(2, batch, COST, LINK, 100) for batch in (16, 64))
-    found = training_seconds(looks, 2, COST, LINK, 100)
-    assert found == pytest.approx(10 * small + 4 * large)
+    result = training_seconds(looks, 2, COST, LINK, 100)
+    assert result == pytest.approx(10 * small + 4 * large)
 
 
 def test_the_model_fits_what_it_was_measured_on(monkeypatch):

@@ -7,8 +7,8 @@ from cnnlab.measure.timing import Timing
 
 
 def test_layers_of_a_panel_change_two_sizes():
-    found = dict(lesson_50.layers({"K": (3, 5)}, {"CF": (1, 4)}))
-    assert found[5, 4] == Layer(C=4, F=4, K=5) and list(found) == [(3, 1), (3, 4), (5, 1), (5, 4)]
+    result = dict(lesson_50.layers({"K": (3, 5)}, {"CF": (1, 4)}))
+    assert result[5, 4] == Layer(C=4, F=4, K=5) and list(result) == [(3, 1), (3, 4), (5, 1), (5, 4)]
 
 
 def test_winograd_takes_part_where_its_tile_has_eight_points():

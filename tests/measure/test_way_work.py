@@ -7,12 +7,12 @@ from cnnlab.lessons import lesson_50
 
 def test_work_is_counted_and_the_count_agrees_with_the_formula():
     C, F, H, W, K, m = 2, 3, 8, 8, 3, 2
-    found = lesson_50.counted(1, C, F, H, W, K, m=m)
-    assert found["direct"] == found["im2col"] == C * F * 36 * 9
+    result = lesson_50.counted(1, C, F, H, W, K, m=m)
+    assert result["direct"] == result["im2col"] == C * F * 36 * 9
     tile = lesson_50.of_tile(m, K, F, C)
     kernels = C * F * (4 * 3 * 3 + 4 * 3 * 4)
-    assert found["Winograd"] == 9 * tile["in all"] + kernels
-    assert found["FFT"] > 4 * 8 * 5 * C * F
+    assert result["Winograd"] == 9 * tile["in all"] + kernels
+    assert result["FFT"] > 4 * 8 * 5 * C * F
 
 
 def test_on_the_courses_layer_tiles_of_four_lose():

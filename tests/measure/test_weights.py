@@ -15,11 +15,11 @@ def by_chance(values, chances):
 def test_weights_lie_on_the_grid_and_where_a_step_leads_in_the_mean():
     params, grads = Network().parameters(), Network().zeros()
     grads.flat[:] = 0.3 / 8
-    of = lesson_56.OnGrid(1.0, 1 / 8, by_chance)
-    of.begin(params)
+    group = lesson_56.OnGrid(1.0, 1 / 8, by_chance)
+    group.begin(params)
     params.flat[:] = 0
     for _ in range(10):
-        of.update(params, grads, 1)
+        group.update(params, grads, 1)
     assert (params.flat * 8 == np.round(params.flat * 8)).all()
     np.testing.assert_allclose(params.flat.mean(), -10 * 0.3 / 8, rtol=0.05)
 

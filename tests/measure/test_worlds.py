@@ -8,12 +8,12 @@ from tests.ranks.programs import run
 
 def test_programs_take_the_time_of_their_messages_in_the_virtual_world():
     link = Link(latency=1e-3, bandwidth=1e6, call=0.0)
-    found = World(2, link).run(worlds.timed, load("digits", 64), 0.5, 1)[0]
-    assert found[worlds.SHORT] == pytest.approx(2 * (1e-3 + 4e-6))
-    assert found["ping-pong, 10,000 numbers"] == pytest.approx(2 * (1e-3 + 0.04))
-    assert found["allreduce, 1,000 numbers"] == pytest.approx(1e-3 + 4e-3)
-    assert found[worlds.COMPUTING] == pytest.approx(0.5)
-    assert found["data-parallel step"] == pytest.approx(0.5 + found["allreduce, 2,428 numbers"])
+    result = World(2, link).run(worlds.timed, load("digits", 64), 0.5, 1)[0]
+    assert result[worlds.SHORT] == pytest.approx(2 * (1e-3 + 4e-6))
+    assert result["ping-pong, 10,000 numbers"] == pytest.approx(2 * (1e-3 + 0.04))
+    assert result["allreduce, 1,000 numbers"] == pytest.approx(1e-3 + 4e-3)
+    assert result[worlds.COMPUTING] == pytest.approx(0.5)
+    assert result["data-parallel step"] == pytest.approx(0.5 + result["allreduce, 2,428 numbers"])
 
 
 PROGRAM = """

@@ -75,9 +75,9 @@ def test_only_layers_that_learn_have_parameters():
     assert [name for name in MIXED.parameter_shapes if name.endswith("_w")] == names
     assert MIXED.places[MIXED.first_learned].name == "conv1"
     params = MIXED.parameters(dtype=np.float64)
-    assert params.of(MIXED["conv2"])[0] is params.conv2_w
-    assert params.of(MIXED["conv1_relu"]) == params.of(MIXED["max_pool"]) == ()
-    w, b = params.of(MIXED["pool1"])
+    assert params.at(MIXED["conv2"])[0] is params.conv2_w
+    assert params.at(MIXED["conv1_relu"]) == params.at(MIXED["max_pool"]) == ()
+    w, b = params.at(MIXED["pool1"])
     assert (w == 1 / 4).all() and w.shape == (3, 2, 2) and w.dtype == np.float64
     assert (b == 0).all() and b.shape == (3,)
 
@@ -100,10 +100,10 @@ def test_multiply_adds_are_those_of_the_loops_without_the_gradient_that_nobody_n
 
 
 def test_memory_counts_bytes():
-    found, n = MIXED.memory(7), MIXED.parameters().flat.nbytes
+    result, n = MIXED.memory(7), MIXED.parameters().flat.nbytes
     activations = sum(np.prod(place.shape) for place in MIXED.places)
-    assert found == {"parameters": n, "gradients": n, "activations": 7 * 4 * activations}
-    assert MIXED.memory(7, 8) == {name: 2 * size for name, size in found.items()}
+    assert result == {"parameters": n, "gradients": n, "activations": 7 * 4 * activations}
+    assert MIXED.memory(7, 8) == {name: 2 * size for name, size in result.items()}
 
 
 def test_parameters_are_views_of_one_buffer_and_depend_on_the_seed_alone():

@@ -19,8 +19,8 @@ def test_weights_are_drawn_and_zeros_are_not():
     axes = lesson_55.averages_mixing(
         {"ring": np.eye(3), "grid": np.full((4, 4), 0.25), "path": uneven}
     )
-    told = ["ring, 1/1 each", "grid, 1/4 each", "path, 1/5 to 1/1"]
-    assert [ax.get_title() for ax in axes[0]] == told
+    said = ["ring, 1/1 each", "grid, 1/4 each", "path, 1/5 to 1/1"]
+    assert [ax.get_title() for ax in axes[0]] == said
     drawn = axes[0, 0].images[0].get_array()
     assert np.ma.count(drawn) == 3 and drawn[1, 1] == 1
 

@@ -35,24 +35,24 @@ def test_walks_are_drawn_beside_the_mean():
 
 
 def test_speeds_are_drawn_beside_a_copy_and_what_pays_for_each():
-    def of(seconds):
+    def group(seconds):
         return Timing("x", (seconds,) * 3, work=8e9)
 
-    found = {"copy": {"encode": of(0.5), "decode": of(0.5)}}
-    found |= {way: {"encode": of(2), "decode": of(1)} for way in ("fp16", "qsgd4")}
-    ax = lesson_56.bits_speeds(found, {"fp16": 7e9, "qsgd4": 3e9}, link="a link")
+    result = {"copy": {"encode": group(0.5), "decode": group(0.5)}}
+    result |= {way: {"encode": group(2), "decode": group(1)} for way in ("fp16", "qsgd4")}
+    ax = lesson_56.bits_speeds(result, {"fp16": 7e9, "qsgd4": 3e9}, link="a link")
     encode, decode, marks, copy = ax.lines
     assert list(encode.get_xdata()) == [4, 4] and list(decode.get_xdata()) == [8, 8]
     assert marks.get_xydata().tolist() == [[7, 0], [3, 1]] and copy.get_xdata()[0] == 16
     assert texts(ax) == [f"encode 4, decode 8\npays from {need}" for need in (7, 3)]
-    told = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert {"copy: 16", "pays on a link", "encode", "decode"} == set(told)
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"copy: 16", "pays on a link", "encode", "decode"} == set(said)
 
 
 def test_sums_are_lines_dots_and_stars():
     costs = {"none": Cost(4000, 1e-6, 1e-6), "short": Cost(500, 10e-6, 5e-6)}
-    found = {rate: {way: [1e-3, 2e-3, 9e-3] for way in costs} for rate in (1e9, 1e6)}
-    ax = lesson_56.bits_sums(costs, found, 2)
+    result = {rate: {way: [1e-3, 2e-3, 9e-3] for way in costs} for rate in (1e9, 1e6)}
+    ax = lesson_56.bits_sums(costs, result, 2)
     first, dots, _, _, star = ax.lines
     np.testing.assert_allclose(first.get_ydata()[0], 1e3 * costs["none"].seconds(2, 1e6))
     np.testing.assert_allclose(dots.get_xydata(), [[1, 2], [1000, 2]])

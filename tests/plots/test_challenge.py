@@ -14,8 +14,8 @@ matplotlib.use("Agg")
 def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys, floor, bound):
     seconds = {"rung": 8.0, "vector": 1.0, "mine": 2.0}
     timings = {name: Timing(name, (time,) * 3) for name, time in seconds.items()}
-    found = Challenge("dense_forward", timings, floor, 1)
-    monkeypatch.setattr(challenge.measured, "challenge", lambda *_, **__: found)
+    result = Challenge("dense_forward", timings, floor, 1)
+    monkeypatch.setattr(challenge.measured, "challenge", lambda *_, **__: result)
     ax = challenge.challenge("dense_forward", print)
     assert [label.get_text() for label in ax.get_yticklabels()] == list(seconds)
     assert ax.figure.get_suptitle() == "Your dense_forward is at 50% of vector"
@@ -34,8 +34,8 @@ def test_nothing_is_drawn_for_a_wrong_kernel(monkeypatch):
 
 
 def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
-    found = challenge.Traffic("relu", {"rung": 4000, "mine": 2000}, 1000)
-    monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: found)
+    result = challenge.Traffic("relu", {"rung": 4000, "mine": 2000}, 1000)
+    monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: result)
     ax = challenge.challenge_traffic("relu", print)
     assert ax.figure.get_suptitle() == "Your relu moves 2 times the least bytes"
     assert [text.get_text() for text in ax.texts][::2] == ["any kernel must", "2 kB, 2 times that"]

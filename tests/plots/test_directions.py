@@ -18,8 +18,8 @@ def test_each_optimizer_has_its_own_map_with_its_path():
 
 
 def test_every_seed_is_drawn_and_lines_are_means():
-    found = {"sgd": {0.1: (0.5, 0.7), 0.2: (0.8, 0.8)}}
-    ax = lesson_53.accuracy_by_rate(found)
+    result = {"sgd": {0.1: (0.5, 0.7), 0.2: (0.8, 0.8)}}
+    ax = lesson_53.accuracy_by_rate(result)
     np.testing.assert_allclose(ax.lines[-1].get_data(), [[0.1, 0.2], [0.6, 0.8]])
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.5, 0.7])
     assert ax.get_xscale() == "log"

@@ -21,12 +21,12 @@ def closed():
 
 
 def test_costs_are_bars_with_their_shares():
-    found = [Cost("a", 3e6, 1e-6), Cost("b", 1e6, 3e-6)]
-    ax = lesson_33.launches_costs(found)
+    result = [Cost("a", 3e6, 1e-6), Cost("b", 1e6, 3e-6)]
+    ax = lesson_33.launches_costs(result)
     assert [bar.get_width() for bar in ax.patches] == [3, 1]
     assert [text.get_text() for text in ax.texts] == ["3 MB, 75.0%", "1 MB, 25.0%"]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0 a", "1 b"]
-    ax = lesson_33.launches_costs(found, timed=True)
+    ax = lesson_33.launches_costs(result, timed=True)
     assert ax.texts[1].get_text() == "3.00 µs, 75.0%" and "events" in ax.get_xlabel()
 
 
@@ -43,8 +43,8 @@ def test_a_graph_has_a_row_for_each_level_and_an_arrow_for_each_array():
 
 
 def test_a_launch_is_asked_for_queued_and_done():
-    found = modelled([Cost("a", 0, 5e-6), Cost("b", 0, 1e-6)], 2e-6)
-    (ax,) = lesson_33.over_time({"together": found})
+    result = modelled([Cost("a", 0, 5e-6), Cost("b", 0, 1e-6)], 2e-6)
+    (ax,) = lesson_33.over_time({"together": result})
     boxes = {(b.get_y() + 0.25, round(b.get_x(), 6), round(b.get_width(), 6)) for b in ax.patches}
     assert {(0, 0, 2), (0, 2, 2), (1, 2, 5), (1, 7, 1)} <= boxes
     assert (0, 4, 4) in boxes, "the host waits at the end"
@@ -53,5 +53,5 @@ def test_a_launch_is_asked_for_queued_and_done():
     assert ax.get_title(loc="left") == "together: 8.00 µs"
     queued = [type(h).__name__ for h in ax.get_legend().legend_handles]
     assert queued == 3 * ["Rectangle"] + ["Line2D"]
-    axes = lesson_33.over_time({"together": found, "again": found})
+    axes = lesson_33.over_time({"together": result, "again": result})
     assert "own scale" in axes[-1].get_xlabel() and "own scale" not in ax.get_xlabel()

@@ -31,10 +31,10 @@ def close_figures():
 @pytest.fixture(scope="module")
 def traces():
     kernels, a, out = cuda.Kernels(SOURCE), np.zeros(64, np.float32), np.zeros(32, np.float32)
-    with cuda.traced() as found:
+    with cuda.traced() as result:
         for by in (1, 2):
             kernels.launch("k", (1,), (32,), a, out, by)
-    return dict(zip(("neighbours", "every other"), found, strict=True))
+    return dict(zip(("neighbours", "every other"), result, strict=True))
 
 
 def saved(axes) -> int:

@@ -18,7 +18,7 @@ def closed():
 
 
 def times():
-    return {name: timed(of, lesson_52.pipelines_units(of)) for name, of in PLANS.items()}
+    return {name: timed(group, lesson_52.pipelines_units(group)) for name, group in PLANS.items()}
 
 
 def test_schedules_have_a_panel_each_that_says_how_long_they_take():
@@ -26,7 +26,7 @@ def test_schedules_have_a_panel_each_that_says_how_long_they_take():
     ends = {"gpipe": "33", "1f1b": "33", "interleaved": "28.5", "zero-bubble": "27"}
     titles = {name: ax.get_title(loc="left") for name, ax in zip(ends, axes, strict=True)}
     assert all(titles[name].startswith(f"{name}: {end} units") for name, end in ends.items())
-    assert [name for name, told in titles.items() if "light: its second" in told] == ["interleaved"]
+    assert [name for name, said in titles.items() if "light: its second" in said] == ["interleaved"]
     assert [len(ax.patches) for ax in axes] == [64, 64, 128, 96]
     keys = [text.get_text() for text in axes[0].get_legend().get_texts()]
     assert keys == ["forward", "backward", "weights"]

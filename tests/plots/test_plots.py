@@ -41,7 +41,7 @@ EVERY = {
         {n: timing(str(n), 1.0, 1.1, 0.9) for n in (1, 2, 4)},
         1e9,
         2e9,
-        of="pixels",
+        what="pixels",
         counts=[0, 0, 5],
         counted="spills",
         marks={"L2": 2.5},

@@ -85,8 +85,8 @@ def test_computing_takes_time_if_it_is_measured(said):
 def test_what_is_wrong_is_one_line(said, line, cell, text):
     with pytest.raises(UsageError) as error:
         said(line, cell)
-    told = str(error.value)
-    assert told.startswith(f"%%ranks {line}: ") and text in told and "\n" not in told
+    message = str(error.value)
+    assert message.startswith(f"%%ranks {line}: ") and text in message and "\n" not in message
 
 
 @pytest.mark.mpi

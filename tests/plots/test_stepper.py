@@ -30,12 +30,12 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.found, self.text, self.open = {}, "", []
+        self.result, self.text, self.open = {}, "", []
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        self.found.setdefault(tag, []).append(dict(attrs))
+        self.result.setdefault(tag, []).append(dict(attrs))
         self.open += [tag] * (tag != "img")
 
     def handle_endtag(self, tag):
@@ -52,22 +52,22 @@ def test_the_same_frames_are_the_same_bytes_and_few():
 
 def test_without_scripts_all_frames_stand_there_with_their_captions():
     page = Page(three().html)
-    assert len(page.found["img"]) == 3 and not page.open
-    for k, image in enumerate(page.found["img"]):
+    assert len(page.result["img"]) == 3 and not page.open
+    for k, image in enumerate(page.result["img"]):
         assert image["src"].startswith("data:image/png;base64,")
         assert image["alt"].startswith(f"Frame {k + 1} of 3. Rank {k} adds <{k} & more>.")
         assert "Horizontal: rank" in image["alt"], "the picture is described as any other"
         assert f"{k + 1} of 3. Rank {k} adds <{k} & more>." in page.text
-    hidden = [e for tags in page.found.values() for e in tags if "none" in str(e.get("style"))]
+    hidden = [e for tags in page.result.values() for e in tags if "none" in str(e.get("style"))]
     assert not hidden
-    assert not page.found.keys() & {"style", "button", "input", "svg"}, "the script brings these"
+    assert not page.result.keys() & {"style", "button", "input", "svg"}, "the script brings these"
 
 
 def test_two_on_a_page_share_no_name_and_nothing_is_loaded():
     html = three().html + three("Another").html
     page = Page(html)
     assert not re.findall(r"\bid=", html)
-    labels = [e["aria-label"] for e in page.found["div"] if e.get("role") == "group"]
+    labels = [e["aria-label"] for e in page.result["div"] if e.get("role") == "group"]
     assert labels == ["A sum grows", "Another"]
     assert not re.findall(r"https?:|\bsrc=\"(?!data:)|\bimport\b|\bfetch\b", html)
 

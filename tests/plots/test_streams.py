@@ -10,16 +10,16 @@ def test_lines_predict_and_dots_count():
 
 
 def test_bytes_lie_left_and_seconds_right():
-    found = {"a": {2: (100, 1e-3), 4: (200, 2e-3)}, "b": {2: (10, 1e-4), 4: (20, 3e-4)}}
-    left, right = lesson_57.by_ranks(found).figure.axes
+    result = {"a": {2: (100, 1e-3), 4: (200, 2e-3)}, "b": {2: (10, 1e-4), 4: (20, 3e-4)}}
+    left, right = lesson_57.by_ranks(result).figure.axes
     assert [list(line.get_ydata()) for line in left.lines] == [[100, 200], [10, 20]]
     assert [list(line.get_ydata()) for line in right.lines] == [[1e-3, 2e-3], [1e-4, 3e-4]]
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["a", "b"]
 
 
 def test_dots_are_seeds_and_lines_their_means():
-    found = {"a": {0.1: [0.8, 0.9], 0.01: [0.5]}}
-    ax = lesson_57.streams_by_density(found, {"all": [0.9, 0.94]})
+    result = {"a": {0.1: [0.8, 0.9], 0.01: [0.5]}}
+    ax = lesson_57.streams_by_density(result, {"all": [0.9, 0.94]})
     dots, one, means, whole = (list(line.get_ydata()) for line in ax.lines)
     assert (dots, one) == ([0.8, 0.9], [0.5])
     assert [round(y, 3) for y in means] == [0.85, 0.5] and round(whole[0], 3) == 0.92

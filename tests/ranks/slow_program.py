@@ -32,15 +32,15 @@ def same_as_mpi(comm, real):
         for k in (2, 0, 1):  # waited for in another order
             many[k].Wait()
             np.testing.assert_array_equal(sums[k], k * real.allreduce(mine))
-        found = np.empty((size, n), np.float32)
-        comm.Allgather(mine, found)
-        np.testing.assert_array_equal(found, real.allgather(mine))
+        result = np.empty((size, n), np.float32)
+        comm.Allgather(mine, result)
+        np.testing.assert_array_equal(result, real.allgather(mine))
         root = size - 1
         comm.Bcast(mine, root)
-        np.testing.assert_array_equal(mine, found[root])
-        comm.Reduce(found[rank], ours, root=root)
+        np.testing.assert_array_equal(mine, result[root])
+        comm.Reduce(result[rank], ours, root=root)
         if rank == root:
-            np.testing.assert_allclose(ours, found.sum(0), rtol=1e-6)
+            np.testing.assert_allclose(ours, result.sum(0), rtol=1e-6)
     comm.Barrier()
     assert comm.allgather(rank) == list(range(size)) and comm.allreduce(rank) == sum(range(size))
     assert comm.bcast("x" * 2_000_000 if rank == 0 else None)[-1] == "x"

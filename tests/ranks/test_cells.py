@@ -14,9 +14,9 @@ def helper(x):
 
 def test_a_cell_finds_its_names_and_its_last_expression_is_its_result():
     names = {"a": np.zeros(2), "shared": (1, 2)}
-    found, record = cells.run_virtually("a += rank\nprint(shared)\na", names, 3, None, False)
-    assert [text for _, text in found] == 3 * ["(1, 2)\n"]
-    assert [result.tolist() for result, _ in found] == [[0, 0], [1, 1], [2, 2]]
+    results, record = cells.run_virtually("a += rank\nprint(shared)\na", names, 3, None, False)
+    assert [text for _, text in results] == 3 * ["(1, 2)\n"]
+    assert [result.tolist() for result, _ in results] == [[0, 0], [1, 1], [2, 2]]
     assert names["a"].tolist() == [0, 0] and (record.size, record.virtual) == (3, True)
     assert cells.run_virtually("rank;", {}, 1, None, False)[0] == [(None, "")]
 
@@ -30,5 +30,5 @@ def test_lines_are_those_of_the_cell_below_the_magic():
 def test_what_a_cell_needs_are_its_names_and_those_of_the_functions_it_calls():
     own = types.FunctionType(helper.__code__, {"np": np})
     names = {"helper": own, "np": np, "scale": 3, "other": 4}
-    things, modules = cells.needed({"helper", "comm"}, names)
-    assert things == {"helper": own, "scale": 3} and modules == {"np": "numpy"}
+    items, modules = cells.needed({"helper", "comm"}, names)
+    assert items == {"helper": own, "scale": 3} and modules == {"np": "numpy"}

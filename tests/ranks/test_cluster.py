@@ -17,15 +17,15 @@ pytestmark = pytest.mark.mpi
 @pytest.fixture(autouse=True)
 def names(monkeypatch, no_memory_left):
     """The names of the clusters that a test starts; none of their processes may outlive it."""
-    found, watch = [], watchdog.watch
+    result, watch = [], watchdog.watch
 
     def noting(name):
-        found.append(name)
+        result.append(name)
         return watch(name)
 
     monkeypatch.setattr(watchdog, "watch", noting)
-    yield found
-    for name in found:
+    yield result
+    for name in result:
         assert watchdog.members(name) == []
 
 

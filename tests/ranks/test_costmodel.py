@@ -8,9 +8,9 @@ from cnnlab.ranks.cost_model import Model, fit
 @given(st.floats(1e-7, 1e-3), st.floats(1e-12, 1e-8))
 def test_a_fit_finds_what_made_the_times(latency, gap):
     sizes = [1, 10, 100, 10_000, 1_000_000]
-    found = fit(sizes, [latency + 4 * n * gap for n in sizes])
-    assert found.latency == pytest.approx(latency, rel=1e-3)
-    assert found.gap == pytest.approx(gap, rel=1e-3)
+    result = fit(sizes, [latency + 4 * n * gap for n in sizes])
+    assert result.latency == pytest.approx(latency, rel=1e-3)
+    assert result.gap == pytest.approx(gap, rel=1e-3)
 
 
 def test_mistakes_are_named():

@@ -55,13 +55,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def guarded(what, rank=1):
     """A guard and its rank, the latter's process, and our end of what it takes for mpiexec."""
-    ours, its = socket.socketpair()
+    ours, own = socket.socketpair()
     ours.settimeout(PATIENCE)
-    environment = os.environ | {"PMI_FD": str(its.fileno()), "PMI_RANK": str(rank)}
-    command, told = [sys.executable, "-c", ALONE, what], {"text": True, "env": environment}
-    with its:
+    environment = os.environ | {"PMI_FD": str(own.fileno()), "PMI_RANK": str(rank)}
+    command, message = [sys.executable, "-c", ALONE, what], {"text": True, "env": environment}
+    with own:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(command, pass_fds=[its.fileno()], **streams, **told)
+        process = subprocess.Popen(command, pass_fds=[own.fileno()], **streams, **message)
     return process, int(process.stdout.readline()), ours
 
 

@@ -254,12 +254,12 @@ def test_a_rank_that_is_killed_ends_the_job(name):
     process = start(3, "-m", "cnnlab", "train", *options, *KILLED.get(name, []))
     ranks = []
 
-    def found():
+    def result():
         children = psutil.Process(process.pid).children(recursive=True)
         ranks[:] = [p for p in children if "cnnlab" in p.cmdline() and "-n" not in p.cmdline()]
         return len(ranks) == 3
 
-    until(found)
+    until(result)
     assert process.stdout.readline().startswith("epoch 1:")  # in the middle of training
     # Nobody is left who could remove these.
     files = shared_memory_files.mapped_by(rank.pid for rank in ranks)

@@ -24,5 +24,5 @@ def library_is_right():
 def test_the_librarys_own_is_right_for_every_operation():
     library_is_right.__module__ = "__main__"
     with cluster(3) as ranks:
-        for found in ranks.run(library_is_right):
-            assert found == [""] * len(collective.EXPECTED)
+        for result in ranks.run(library_is_right):
+            assert result == [""] * len(collective.EXPECTED)

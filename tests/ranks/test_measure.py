@@ -19,10 +19,10 @@ def test_calls_take_turns_and_the_slowest_rank_counts(monkeypatch):
     monkeypatch.setattr(MPI, "Wtime", lambda: next(clock))
     monkeypatch.setattr(measure, "SHORTEST_SAMPLE", 6.0)
     calls = {name: lambda name=name: log.append(name) for name in "ab"}
-    found = measure.alternately(TwiceAsSlow(), calls, repeats=2)
+    result = measure.alternately(TwiceAsSlow(), calls, repeats=2)
     # Each sample takes one second by the clock, two on the other rank: three calls fill six.
     assert "".join(log) == "aabb" + 2 * ("aaabbb")
-    assert found == {name: [2 / 3, 2 / 3] for name in "ab"}
+    assert result == {name: [2 / 3, 2 / 3] for name in "ab"}
     with pytest.raises(ValueError, match="repeats: expected a whole number of at least 1, got 0"):
         measure.alternately(TwiceAsSlow(), calls, repeats=0)
 

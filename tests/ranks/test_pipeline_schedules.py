@@ -14,8 +14,8 @@ def test_every_task_has_its_turn_once_on_any_number_of_ranks(schedule):
     chunks = SCHEDULES[schedule].chunks
     for size in range(1, 10):
         for n_micro in range(1, 14):
-            of = plan(schedule, size, n_micro)
-            kinds = {task.kind for tasks in of for task in tasks}
+            group = plan(schedule, size, n_micro)
+            kinds = {task.kind for tasks in group for task in tasks}
             wanted = {
                 Task(kind, stage, i)
                 for kind in kinds
@@ -23,9 +23,9 @@ def test_every_task_has_its_turn_once_on_any_number_of_ranks(schedule):
                 for i in range(n_micro)
             }
             assert {"F", "B"} <= kinds
-            assert sorted(task for tasks in of for task in tasks) == sorted(wanted)
-            assert all(t.stage % size == rank for rank in range(size) for t in of[rank])
-            assert len(timed(of)) == len(wanted)  # raises where ranks wait for each other
+            assert sorted(task for tasks in group for task in tasks) == sorted(wanted)
+            assert all(t.stage % size == rank for rank in range(size) for t in group[rank])
+            assert len(timed(group)) == len(wanted)  # raises where ranks wait for each other
 
 
 def test_the_orders_are_those_of_the_papers():

@@ -55,14 +55,23 @@ def test_activations_are_held_from_the_begin_of_f_to_the_end_of_what_needs_them_
 @pytest.mark.parametrize(
     "change, text",
     [
-        (lambda of: of[:2], "a list of tasks for each of 3 ranks, got 2"),
-        (lambda of: [of[0][1:], *of[1:]], "rank 0 does F of micro-batch 0 0 times, expected once"),
-        (lambda of: [of[0] * 2, *of[1:]], "rank 0 does F of micro-batch 0 2 times"),
-        (lambda of: [of[1], of[0], of[2]], "rank 0 does F of micro-batch 0 0 times"),
-        (lambda of: [of[0], [*of[1], Task("W", 1, 0)], of[2]], "rank 0 does W of micro-batch 0 0"),
-        (lambda of: [[*of[0], Task("F", 5, 0)], *of[1:]], "rank 0 has 9 tasks, expected 8"),
-        (lambda of: [of[0][::-1], *of[1:]], "expected an order that comes to an end"),
-        (lambda of: of, ""),
+        (lambda group: group[:2], "a list of tasks for each of 3 ranks, got 2"),
+        (
+            lambda group: [group[0][1:], *group[1:]],
+            "rank 0 does F of micro-batch 0 0 times, expected once",
+        ),
+        (lambda group: [group[0] * 2, *group[1:]], "rank 0 does F of micro-batch 0 2 times"),
+        (lambda group: [group[1], group[0], group[2]], "rank 0 does F of micro-batch 0 0 times"),
+        (
+            lambda group: [group[0], [*group[1], Task("W", 1, 0)], group[2]],
+            "rank 0 does W of micro-batch 0 0",
+        ),
+        (
+            lambda group: [[*group[0], Task("F", 5, 0)], *group[1:]],
+            "rank 0 has 9 tasks, expected 8",
+        ),
+        (lambda group: [group[0][::-1], *group[1:]], "expected an order that comes to an end"),
+        (lambda group: group, ""),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_told(change, text):

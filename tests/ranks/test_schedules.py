@@ -32,9 +32,9 @@ def play(name, values):
 @given(size=SIZES, n=st.integers(0, 50), seed=st.integers(0, 99))
 def test_every_rank_ends_with_the_sum_and_the_same_bits(name, size, n, seed):
     values = np.random.default_rng(seed).uniform(-1, 1, (size, n))
-    found, _ = play(name, values)
-    np.testing.assert_allclose(found[0], values.sum(0), atol=1e-12)
-    assert (found == found[0]).all()
+    result, _ = play(name, values)
+    np.testing.assert_allclose(result[0], values.sum(0), atol=1e-12)
+    assert (result == result[0]).all()
 
 
 def rounds(name, size):

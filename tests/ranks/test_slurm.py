@@ -133,13 +133,13 @@ def until(condition, seconds):
 
 def steps(folder):
     """The processes that run in this Slurm's jobs."""
-    found = []
+    result = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # it has just ended
             variables = process.environ()
             if variables.get("SLURM_CONF") == str(folder / "slurm.conf"):
-                found += [process] * ("SLURM_JOB_ID" in variables)
-    return found
+                result += [process] * ("SLURM_JOB_ID" in variables)
+    return result
 
 
 def submit(slurm, *words):

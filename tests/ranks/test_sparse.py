@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from cnnlab.ranks import sparse
 from cnnlab.ranks.virtual import World
 
-PLACES = st.sets(st.integers(0, 30)).map(lambda of: np.array(sorted(of), np.int32))
+PLACES = st.sets(st.integers(0, 30)).map(lambda group: np.array(sorted(group), np.int32))
 
 
 @given(PLACES, PLACES)
@@ -47,10 +47,10 @@ def program(comm, n, k):
 @pytest.mark.parametrize("k", [0, 3, 100])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8])
 def test_any_number_of_ranks_has_the_sum_with_the_same_bits(size, k):
-    found = World(size).run(program, 200, k)
-    for total, expected, _ in found:
+    result = World(size).run(program, 200, k)
+    for total, expected, _ in result:
         np.testing.assert_allclose(total, expected, atol=1e-5)
-        np.testing.assert_array_equal(total, found[0][0])
+        np.testing.assert_array_equal(total, result[0][0])
 
 
 def test_streams_send_what_they_hold_and_never_more_than_the_array():

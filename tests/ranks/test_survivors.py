@@ -26,14 +26,14 @@ def collectives(comm):
     """On a rank: all collectives before rank 2 is killed, whose last message arrives, and after."""
     from mpi4py import MPI
 
-    mine, found = Survivors(comm), []
+    mine, result = Survivors(comm), []
 
     def all_of_them():
         array = np.full(40_000, float(comm.rank))
         mine.Bcast(array)
         return [mine.allreduce(10**comm.rank), mine.allgather(comm.rank), float(array.max())]
 
-    found.append(all_of_them())
+    result.append(all_of_them())
     if comm.rank == 2:
         mine.Send(np.array([7.0]), 0, 5)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -43,11 +43,11 @@ def collectives(comm):
         with pytest.raises(Lost, match="rank 2 was lost"):
             mine.Recv(array, MPI.ANY_SOURCE, 5)
         mine.Send(array, 2)  # to nobody
-    found.append(all_of_them())
+    result.append(all_of_them())
     mine.Barrier()
-    told = mine.allgather(found)
+    said = mine.allgather(result)
     if comm.rank == 0:
-        print(json.dumps([*told, array[0], sorted(mine.lost)]), flush=True)
+        print(json.dumps([*said, array[0], sorted(mine.lost)]), flush=True)
     os._exit(0)
 
 
@@ -67,8 +67,8 @@ def test_ranks_that_mpiexec_ends_are_refused(monkeypatch):
 
 def test_ranks_of_several_machines_are_refused(monkeypatch):
     class Far:
-        def allgather(self, thing):
-            return [thing, ("far away", 1)]
+        def allgather(self, item):
+            return [item, ("far away", 1)]
 
     monkeypatch.setenv("CNNLAB_GUARD", "1")
     with pytest.raises(ValueError, match=r"^--lost: expected ranks of one machine .* got 2"):

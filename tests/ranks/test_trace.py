@@ -44,16 +44,16 @@ def test_messages_are_logged_with_their_peer_and_size_and_passed_on():
 def test_who_receives_before_the_message_is_sent_waits():
     first = [Event(0, "send", 3.0, 3.1, 1, 8), Event(0, "receive", 3.1, 4.0, 1, 8)]
     second = [Event(1, "receive", 1.0, 3.2, 0, 8), Event(1, "send", 3.6, 3.7, 0, 8)]
-    found = [(w.rank, w.peer, round(w.seconds, 6)) for w in waits([first, second])]
-    assert found == [(1, 0, 2.0), (0, 1, 0.5)]
+    result = [(w.rank, w.peer, round(w.seconds, 6)) for w in waits([first, second])]
+    assert result == [(1, 0, 2.0), (0, 1, 0.5)]
 
 
 def test_a_record_of_logs_pairs_messages_and_finds_what_lies_between():
     first = [Event(0, "send", 13.0, 13.5, 1, 8), Event(0, "receive", 15.0, 17.0, 1, 4)]
     second = [Event(1, "receive", 11.0, 14.0, 0, 8), Event(1, "send", 11.5, 12.0, 0, 4)]
-    found = record([first, second], "links of 1 s and 1 B/s")
-    assert (found.size, found.virtual, found.network) == (2, False, "links of 1 s and 1 B/s")
-    assert sorted(found.messages) == [Message(0, 1, 8, 2.0, 3.0), Message(1, 0, 4, 0.5, 6.0)]
-    assert found.seconds("between") == pytest.approx([1.5, 0])
-    assert found.seconds("receive") == pytest.approx([2, 3])
+    result = record([first, second], "links of 1 s and 1 B/s")
+    assert (result.size, result.virtual, result.network) == (2, False, "links of 1 s and 1 B/s")
+    assert sorted(result.messages) == [Message(0, 1, 8, 2.0, 3.0), Message(1, 0, 4, 0.5, 6.0)]
+    assert result.seconds("between") == pytest.approx([1.5, 0])
+    assert result.seconds("receive") == pytest.approx([2, 3])
     assert record([[], []]).span() == (0, 0)

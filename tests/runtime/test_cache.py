@@ -84,7 +84,7 @@ def test_versions_of_numba_do_not_share_a_folder(tmp_path, monkeypatch):
 
 def test_whatever_is_kept_comes_from_a_file_that_the_digest_covers():
     """Also what a kept kernel calls, wherever it lies."""
-    files, found = set(cache.source_files()), set()
+    files, result = set(cache.source_files()), set()
     for name in FILES:
         if cache.holds_kernels(name := f"cnnlab.{name}"):
             importlib.import_module(name)
@@ -92,8 +92,8 @@ def test_whatever_is_kept_comes_from_a_file_that_the_digest_covers():
         if cache.holds_kernels(name):
             for value in vars(module).values():
                 if isinstance(value, CPUDispatcher):
-                    found.add(Path(value.py_func.__code__.co_filename))
-    assert found <= files and Path(schedules.__file__) in found and len(found) > 10
+                    result.add(Path(value.py_func.__code__.co_filename))
+    assert result <= files and Path(schedules.__file__) in result and len(result) > 10
 
 
 def test_kernels_edited_after_their_import_are_not_kept(checkout):
@@ -109,15 +109,15 @@ file.write_text(file.read_text() + "# a change")
 
 def test_where_nothing_can_be_kept_kernels_still_run(checkout):
     (checkout / "data" / "cache").touch()
-    found, said = run(checkout)
-    assert found == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
+    result, said = run(checkout)
+    assert result == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
 
 
 def test_on_a_full_disk_kernels_still_run_and_one_line_says_so(checkout):
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
     two = "KERNELS['loops'].sigmoid(*np.zeros((2, 3, 4), np.float32))\n"
-    found, said = run(checkout, full + PROGRAM + two)
-    assert found == ["60.0", "0", "1"] and "Traceback" not in said
+    result, said = run(checkout, full + PROGRAM + two)
+    assert result == ["60.0", "0", "1"] and "Traceback" not in said
     assert said.count("compiled kernels are not kept: File too large") == 1
 
 

@@ -9,9 +9,9 @@ from cnnlab.runtime import failures
 
 def test_only_a_long_wait_is_told(capsys, monkeypatch):
     monkeypatch.setattr(failures, "AFTER", 0.05)
-    with failures.told("starting"):
+    with failures.telling("starting"):
         pass
-    with failures.told("counting"):
+    with failures.telling("counting"):
         time.sleep(0.5)
     assert capsys.readouterr().err == "\rcounting\n"
 
@@ -40,8 +40,8 @@ for number in (1, 1.0, 1j):
 
 @pytest.mark.slow
 def test_compiling_is_told_once_when_it_has_taken_long():
-    ours, told = "cnnlab.kernels.loops", f"\r{failures.COMPILING}\n".encode()
-    for after, module, expected in ((0.01, ours, told), (60, ours, b""), (0.01, "__main__", b"")):
+    ours, said = "cnnlab.kernels.loops", f"\r{failures.COMPILING}\n".encode()
+    for after, module, expected in ((0.01, ours, said), (60, ours, b""), (0.01, "__main__", b"")):
         command = [sys.executable, "-c", COMPILING.format(after=after, module=module)]
         done = subprocess.run(command, capture_output=True)
         assert (done.returncode, done.stderr) == (0, expected)

@@ -37,10 +37,10 @@ def test_a_training_that_has_done_all_its_epochs_is_resumed_as_it_is(tmp_path):
 def test_what_was_saved_is_loaded(tmp_path, network):
     params, state, file = network.parameters(3), {"speed": np.arange(3.0)}, tmp_path / "x.npz"
     checkpoint.save(file, Checkpoint(params, state, [ROW], {"batch": 7}))
-    found = checkpoint.load(file)
-    assert found.params.network == network and np.array_equal(found.params.flat, params.flat)
-    assert (found.history, found.plan) == ([ROW], {"batch": 7})
-    assert np.array_equal(found.state["speed"], state["speed"])
+    result = checkpoint.load(file)
+    assert result.params.network == network and np.array_equal(result.params.flat, params.flat)
+    assert (result.history, result.plan) == ([ROW], {"batch": 7})
+    assert np.array_equal(result.state["speed"], state["speed"])
 
 
 def test_a_training_that_is_done_is_resumed_and_has_nothing_left_to_do(tmp_path):

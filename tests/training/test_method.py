@@ -17,13 +17,13 @@ class Averaging(Method):
     """
 
     def epoch(self, replica, order, tell):
-        of, copies, total = replica, [], 0.0
+        group, copies, total = replica, [], 0.0
         for half in np.array_split(order, 2):
-            held = of.params.copy(), of.images, of.labels, of.batch, of.optimizer
-            copies.append(Replica(of.strategy, *held))
+            held = group.params.copy(), group.images, group.labels, group.batch, group.optimizer
+            copies.append(Replica(group.strategy, *held))
             loss = super().epoch(copies[-1], half, tell)
             total += loss
-        of.params.flat[:] = (copies[0].params.flat + copies[1].params.flat) / 2
+        group.params.flat[:] = (copies[0].params.flat + copies[1].params.flat) / 2
         return total
 
 
@@ -35,12 +35,12 @@ def test_a_new_way_to_train_is_a_class_of_its_own():
 
 def test_an_epoch_tells_of_every_image_and_returns_their_loss(monkeypatch):
     monkeypatch.setattr(method, "IN_A_ROW", 100)
-    told, params = [], Network().parameters()
+    said, params = [], Network().parameters()
     data = DIGITS.train_images, DIGITS.train_labels
     replica = Replica(KERNELS["vector"], params, *data, 10, Sgd(0.1))
-    loss = Method().epoch(replica, np.arange(330), lambda *news: told.append(news))
-    assert [n for _, n in told] == [100, 100, 100, 30]
-    assert loss == pytest.approx(sum(part for part, _ in told)) and loss > 0
+    loss = Method().epoch(replica, np.arange(330), lambda *news: said.append(news))
+    assert [n for _, n in said] == [100, 100, 100, 30]
+    assert loss == pytest.approx(sum(part for part, _ in said)) and loss > 0
 
 
 class World:

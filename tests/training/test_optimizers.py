@@ -150,9 +150,9 @@ def test_ranks_find_the_parameters_of_one(name, n_ranks):
     def program(comm):
         return train(DIGITS, method=DataParallel(comm), **how).params.flat
 
-    found, alone = World(n_ranks).run(program), train(DIGITS, **how).params.flat
-    assert all(np.array_equal(found[0], other) for other in found)
-    np.testing.assert_allclose(found[0], alone, atol=2e-3 if "a" in name[:2] else 1e-3)
+    results, alone = World(n_ranks).run(program), train(DIGITS, **how).params.flat
+    assert all(np.array_equal(results[0], other) for other in results)
+    np.testing.assert_allclose(results[0], alone, atol=2e-3 if "a" in name[:2] else 1e-3)
 
 
 @pytest.mark.parametrize("kernels", ["reference", "loops", "threads"])

@@ -32,8 +32,8 @@ def test_a_steady_pace_is_what_train_does(optimizer, rate):
     result = train(DIGITS, batch=4, rate=rate, **plan)
     assert [look.epochs for look in looks] == [k / 4 for k in range(1, 33)]
     assert looks[-1].steps == 320
-    found = [row["test_accuracy"] for row in result.history]
-    assert [look.accuracy for look in looks[3::4]] == found and found[-1] > 0.5
+    results = [row["test_accuracy"] for row in result.history]
+    assert [look.accuracy for look in looks[3::4]] == results and results[-1] > 0.5
 
 
 def test_batches_grow_and_steps_are_counted():
@@ -58,8 +58,10 @@ def test_a_look_may_take_some_of_the_test_images():
 
 
 def test_the_order_of_images_depends_on_the_seed():
-    found = [[x.accuracy for x in follow(steady(8, 0.4), DIGITS, seed=s, epochs=4)] for s in (0, 1)]
-    assert not np.array_equal(*found)
+    results = [
+        [x.accuracy for x in follow(steady(8, 0.4), DIGITS, seed=s, epochs=4)] for s in (0, 1)
+    ]
+    assert not np.array_equal(*results)
 
 
 def test_impossible_paces_are_refused():

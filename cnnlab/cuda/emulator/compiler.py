@@ -57,13 +57,13 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     library, own = (folder / f"{digest}.so" for folder in (files.folder("cuda"), own_folder()))
     if library.exists() or own.exists():
         return library if library.exists() else own
-    made, found = compiled(text, command)
+    made, result = compiled(text, command)
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
-        store(library, made, found)
+        store(library, made, result)
     except OSError as error:  # a full disk
         files.not_kept(error.strerror)
-        store(library := own, made, found)
+        store(library := own, made, result)
     return library
 
 
@@ -90,15 +90,15 @@ def compiled(text: str, command: list[str]) -> tuple[bytes, str]:
             said += done.stderr
             if done.returncode:
                 raise RuntimeError("the CUDA source does not compile:\n" + errors(said, text))
-        found = "\n".join(line for line in said.splitlines() if "kernel.cu:" in line)
-        return Path(folder, "kernel.so").read_bytes(), found
+        result = "\n".join(line for line in said.splitlines() if "kernel.cu:" in line)
+        return Path(folder, "kernel.so").read_bytes(), result
 
 
-def store(library: Path, made: bytes, found: str) -> None:
+def store(library: Path, made: bytes, result: str) -> None:
     """Write a library, and beside it the compiler's warnings if there are some."""
-    if found:
+    if result:
         with replacing(library.with_suffix(".txt")) as file:
-            file.write(found.encode())
+            file.write(result.encode())
     with replacing(library) as file:
         file.write(made)
 
@@ -106,22 +106,22 @@ def store(library: Path, made: bytes, found: str) -> None:
 def errors(said: str, text: str) -> str:
     """The compiler's errors, each with the line of the kernel that it is about."""
     lines = text.partition('#line 1 "kernel.cu"\n')[2].splitlines()
-    found = []
+    result = []
     for line in [line for line in said.splitlines() if "error" in line][:ERRORS]:
         place = re.search(r"kernel\.cu:(\d+)", line)
         source = lines[int(place[1]) - 1].strip() if place else ""
         if unknown := UNKNOWN.search(line):
             line = f"{line}: the emulator does not know {unknown[1]}"
-        found.append(f"{line}\n    {source}" if source else line)
-    return "\n".join(found)
+        result.append(f"{line}\n    {source}" if source else line)
+    return "\n".join(result)
 
 
 def warnings(library: Path, kind: str) -> list[tuple[int, str]]:
     """The line and the text of each of the compiler's warnings of a kind, such as `[-Wunused]`."""
     file = library.with_suffix(".txt")
     text = file.read_text(encoding="utf-8") if file.exists() else ""
-    found = re.findall(r"kernel\.cu:(\d+):\d+: warning: (.*) \[-W([\w-]+)[]=]", text)
-    return [(int(line), what) for line, what, name in found if re.fullmatch(kind, name)]
+    result = re.findall(r"kernel\.cu:(\d+):\d+: warning: (.*) \[-W([\w-]+)[]=]", text)
+    return [(int(line), what) for line, what, name in result if re.fullmatch(kind, name)]
 
 
 @functools.lru_cache(maxsize=256)
@@ -137,5 +137,5 @@ def source_lines(library: Path, base: int, where: tuple[int, ...]) -> list[int]:
     done = subprocess.run(command, capture_output=True, text=True)
     # For each address the places that it was inlined to, innermost first: helpers, then the kernel.
     groups = re.split(r"^0x\w+$", done.stdout, flags=re.MULTILINE)[1:]
-    found = [re.search(r"kernel\.cu:(\d+)", group) for group in groups]
-    return [int(place[1]) if place else 0 for place in found]
+    result = [re.search(r"kernel\.cu:(\d+)", group) for group in groups]
+    return [int(place[1]) if place else 0 for place in result]

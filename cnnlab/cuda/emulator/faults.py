@@ -21,8 +21,8 @@ def joined(*columns: np.ndarray) -> np.ndarray:
         low = int(column.min(initial=0))
         size = int(column.max(initial=0)) - low + 1
         if extent * size >= 2**63:
-            found, key = np.unique(key, return_inverse=True)
-            extent = len(found)
+            result, key = np.unique(key, return_inverse=True)
+            extent = len(result)
         key, extent = key * size + (column - low), extent * size
     return key
 
@@ -108,9 +108,9 @@ class Accesses:
     def faults(self) -> list[Fault]:
         """Out of bounds, uninitialised reads, writes to const, races: one per kind, line, array."""
         each = self._by_element()
-        found = [*each._outside(), *each._beyond(), *each._unwritten(), *each._constants()]
-        found += [*each._races(), *self.compiler]
-        return sorted({(f.kind, f.line, f.text): f for f in found}.values(), key=lambda f: f.line)
+        result = [*each._outside(), *each._beyond(), *each._unwritten(), *each._constants()]
+        result += [*each._races(), *self.compiler]
+        return sorted({(f.kind, f.line, f.text): f for f in result}.values(), key=lambda f: f.line)
 
     def _by_element(self) -> "Accesses":
         """The accesses with those of several elements, as of a float4, one row per element."""

@@ -18,18 +18,18 @@ def counted(source: str) -> str:
     if CONSTANT.search(source):
         return source
     inserted, tails = [], set()
-    for number, found in enumerate(LOOP.finditer(source), 1):
-        start = found.end()
-        if found.start() in tails:
+    for number, result in enumerate(LOOP.finditer(source), 1):
+        start = result.end()
+        if result.start() in tails:
             continue
         end, semicolons = closing(source, start) if source[start] in "({" else (start, [])
-        if found[1] == "do":
+        if result[1] == "do":
             if tail := TAIL.match(source, end):
                 tails.add(tail.end() - len("while"))
             if source[start] != "{":
                 continue
             added = [(start + 1, "emulator_loop.next();")]
-        elif found[1] == "while":
+        elif result[1] == "while":
             added = [(start + 1, "emulator_loop.next() && ("), (end - 1, ")")]
         elif len(semicolons) == 2:
             first, last = semicolons
@@ -39,7 +39,7 @@ def counted(source: str) -> str:
         else:
             continue
         head = f"for (emulator::Loop emulator_loop({number}); emulator_loop.once();) "
-        inserted += [(found.start(), head), *added]
+        inserted += [(result.start(), head), *added]
     for at, text in sorted(inserted, reverse=True):
         source = source[:at] + text + source[at:]
     return source

@@ -77,14 +77,14 @@ class Trace(Accesses):
         `sectors` is the mean number of sectors per request (global memory), `turns` that of turns
         (shared memory); `moved` is the bytes of all sectors, as if nothing were cached.
         """
-        found = {}
+        result = {}
         for number, array in enumerate(self.arrays):
             mine = self.array == number
             if not mine.any():
                 continue
             writes = self.flags[mine] & WRITE > 0
             cost = (self.conflicts if array.shared else self.sectors)(array.name)
-            found[array.name] = {
+            result[array.name] = {
                 "reads": int((~writes).sum()),
                 "writes": int(writes.sum()),
                 "bytes": int(self.bytes[mine].sum()),
@@ -92,8 +92,8 @@ class Trace(Accesses):
                 "turns" if array.shared else "sectors": float(cost.mean()),
             }
             if not array.shared:
-                found[array.name]["moved"] = SECTOR * int(cost.sum())
-        return found
+                result[array.name]["moved"] = SECTOR * int(cost.sum())
+        return result
 
     def moved(self) -> int:
         """The bytes moved between global memory and the processor, as if nothing were cached.

@@ -183,10 +183,10 @@ class Traced(Emulated):
     def _beyond(self) -> list[dict]:
         """The indices outside of arrays whose size the compiler knows, with their lines."""
         rows = self._rows("trace_beyond", BEYOND)
-        found = [{name: int(row[name]) for name in BEYOND.names} for row in rows]
+        result = [{name: int(row[name]) for name in BEYOND.names} for row in rows]
         return [
             row | {"line": line}
-            for row, line in zip(found, self._lines(rows["where"]), strict=True)
+            for row, line in zip(result, self._lines(rows["where"]), strict=True)
         ]
 
     def _lines(self, places: np.ndarray) -> list[int]:
@@ -210,8 +210,8 @@ def without_value(source: str) -> list[tuple[int, str]]:
         rf"(?<=[{{;}}])\s*(?:volatile\s+)?(?:{'|'.join(KINDS)})\s+(\w+)\s*(?:\[[^;=]*)?[;,]", text
     )
     return [
-        (text.count("\n", 0, found.start(1)) + 1, f"{found[1]!r} is declared without a value")
-        for found in declared
+        (text.count("\n", 0, result.start(1)) + 1, f"{result[1]!r} is declared without a value")
+        for result in declared
     ]
 
 
@@ -235,7 +235,7 @@ def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int
     `starts` are the addresses of the arguments where the launch was asked for. Arguments that
     overlap are one array, with the names of all of them.
     """
-    found = []
+    result = []
     for start, size, group in arena.regions:
         name = "/".join(kinds[i].name for i in group)
         item = min(arena.copies[i].itemsize for i in group)
@@ -244,7 +244,7 @@ def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int
         empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
         asked = min(starts[i] for i in group)
         array = Array(name, size // item, item, False, empty, const, asked)
-        found.append((group[0], start, array))
+        result.append((group[0], start, array))
     return [
-        (start, arena.apart, array) for _, start, array in sorted(found, key=lambda row: row[0])
+        (start, arena.apart, array) for _, start, array in sorted(result, key=lambda row: row[0])
     ]

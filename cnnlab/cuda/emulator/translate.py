@@ -42,15 +42,15 @@ def translate(source: str, kernels: list[str]) -> str:
     Raises ValueError for CUDA that the emulator does not know, with the line that has it.
     """
     body = INCLUDED.sub("", code(source))
-    if found := UNSUPPORTED.search(re.sub(r'"[^"\n]*"', '""', body)):
-        at = body.index(found[0])
-        raise ValueError(f"source: the emulator does not know {found[0]}: {said(source, at)}")
-    globals_ = [name for found in GLOBAL.findall(body) for name in declared(found)]
-    body = SHARED.sub(lambda found: shared_variables(found, body), body)
-    if found := re.search(r"__shared__", body):
+    if result := UNSUPPORTED.search(re.sub(r'"[^"\n]*"', '""', body)):
+        at = body.index(result[0])
+        raise ValueError(f"source: the emulator does not know {result[0]}: {said(source, at)}")
+    globals_ = [name for result in GLOBAL.findall(body) for name in declared(result)]
+    body = SHARED.sub(lambda result: shared_variables(result, body), body)
+    if result := re.search(r"__shared__", body):
         raise ValueError(
             "source: the emulator does not know this use of __shared__: "
-            f"{said(body, found.start())}"
+            f"{said(body, result.start())}"
         )
     if re.search(r"_sync\b", body):  # a thread that returns early takes no part in shuffles
         body = re.sub(r"\breturn\s*;", "{ emulator::left(); return; }", body)
@@ -77,13 +77,13 @@ def shared_variables(declaration: re.Match, text: str) -> str:
     kind = " ".join((["volatile"] if "volatile" in words else []) + [kind])
     made = []
     for variable in variables.replace("\n", " ").split(","):
-        found = DECLARATOR.fullmatch(variable)
-        if not found:
+        result = DECLARATOR.fullmatch(variable)
+        if not result:
             raise ValueError(
                 "source: expected __shared__ variables without initial values, got "
                 f"{said(text, declaration.start())}"
             )
-        stars, name, extents = found.groups()
+        stars, name, extents = result.groups()
         extents = extents.strip()
         if "extern" in words.split():
             inside = text.count("{", 0, declaration.start()) > text.count(

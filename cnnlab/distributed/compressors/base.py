@@ -95,13 +95,13 @@ def maxima(values, bucket, scales):
     Compared as whole numbers: without its sign, a larger float32 has larger bits. They stay int32,
     so that a vector register holds as many as it can.
     """
-    found = scales.view(np.int32)
+    result = scales.view(np.int32)
     for b in range(scales.size):
         part, largest = values[b * bucket : (b + 1) * bucket].view(np.int32), np.int32(0)
         for i in range(part.size):
             bits = np.int32(part[i] & np.int32(UNSIGNED))
             largest = bits if bits > largest else largest
-        found[b] = largest if largest < INFINITE else NAN
+        result[b] = largest if largest < INFINITE else NAN
 
 
 @numba.njit(fastmath=FLAGS, error_model="numpy")

@@ -46,11 +46,11 @@ def surely(values, k):
     width, bits = values.size // (2 * k), values.view(np.int32)
     largest = np.empty(2 * k, np.int32)
     for g in range(2 * k):
-        part, found = bits[g * width : (g + 1) * width], np.int32(0)
+        part, result = bits[g * width : (g + 1) * width], np.int32(0)
         for i in range(width):
             size = part[i] & np.int32(UNSIGNED)
-            found = size if size > found else found
-        largest[g] = found
+            result = size if size > result else result
+        largest[g] = result
     return kth_largest(largest.view(np.float32), k)[0]
 
 
@@ -61,19 +61,19 @@ def select(values, places, chosen):
     places int32 (k), chosen float32 (k). Few of many are looked for among those that reach what k
     of them surely do.
     """
-    k, found = places.size, 0
+    k, result = places.size, 0
     if k == 0:
         return
     least = surely(values, k) if values.size >= WIDEST * k else np.int32(0)
     among, bits = np.empty(values.size, np.int32), values.view(np.int32)
     for i in range(values.size):
         if bits[i] & np.int32(UNSIGNED) >= least:
-            among[found] = i
-            found += 1
-    left = values[among[:found]]
+            among[result] = i
+            result += 1
+    left = values[among[:result]]
     least, ties = kth_largest(left, k)
     bits, n = left.view(np.int32), 0
-    for i in range(found):
+    for i in range(result):
         size = bits[i] & np.int32(UNSIGNED)
         if size > least or (size == least and ties > 0):
             ties -= size == least

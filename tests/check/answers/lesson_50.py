@@ -72,9 +72,9 @@ def transformed_too_small(dz, w, dx):
 def even_sizes_only(dz, w, dx):
     size = dx.shape[2:]
     zs, ws = scipy.fft.rfft2(dz, size), scipy.fft.rfft2(w, size)
-    found = scipy.fft.irfft2(np.einsum("nfij,fcij->ncij", zs, ws))  # of 2 (columns − 1)
+    result = scipy.fft.irfft2(np.einsum("nfij,fcij->ncij", zs, ws))  # of 2 (columns − 1)
     dx[:] = 0
-    dx[:, :, :, : found.shape[3]] = found
+    dx[:, :, :, : result.shape[3]] = result
 
 
 def others_matrices(x, w, last=1):

@@ -37,8 +37,8 @@ def planner(fits, combine=lambda rest, seconds, workspace: rest + seconds):
             for name, by_size in times.items():
                 for m, seconds in by_size.items():
                     if m <= n and fits(workspaces[name][m], cap, m, n, n_images):
-                        found = combine(least[n - m], seconds, workspaces[name][m])
-                        least[n] = min(least[n], found)
+                        result = combine(least[n - m], seconds, workspaces[name][m])
+                        least[n] = min(least[n], result)
         return least[-1]
 
     return plan

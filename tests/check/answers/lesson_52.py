@@ -12,10 +12,10 @@ def all_forward_first(rank, size, n_micro):
 
 def one_too_many(rank, size, n_micro):
     first = min(size - rank + 1, n_micro)
-    found = [("F", i) for i in range(first)]
+    result = [("F", i) for i in range(first)]
     for i in range(n_micro):
-        found += [("B", i)] + [("F", first + i)] * (first + i < n_micro)
-    return found
+        result += [("B", i)] + [("F", first + i)] * (first + i < n_micro)
+    return result
 
 
 def no_warm_up(rank, size, n_micro):
@@ -25,10 +25,10 @@ def no_warm_up(rank, size, n_micro):
 
 def last_ones_forgotten(rank, size, n_micro):
     first = min(size - rank, n_micro)
-    found = [("F", i) for i in range(first)]
+    result = [("F", i) for i in range(first)]
     for i in range(first, n_micro):
-        found += [("B", i - first), ("F", i)]
-    return found
+        result += [("B", i - first), ("F", i)]
+    return result
 
 
 def backward_in_reverse(rank, size, n_micro):
@@ -37,20 +37,20 @@ def backward_in_reverse(rank, size, n_micro):
 
 def later_ranks_hold_more(rank, size, n_micro):
     first = min(rank + 1, n_micro)
-    found = [("F", i) for i in range(first)]
+    result = [("F", i) for i in range(first)]
     for i in range(n_micro):
-        found += [("B", i)] + [("F", first + i)] * (first + i < n_micro)
-    return found
+        result += [("B", i)] + [("F", first + i)] * (first + i < n_micro)
+    return result
 
 
 def by_while(rank, size, n_micro):
-    found, up, down = [], 0, 0
+    result, up, down = [], 0, 0
     while down < n_micro:
         if up < n_micro and up - down < size - rank:
-            found, up = [*found, ("F", up)], up + 1
+            result, up = [*result, ("F", up)], up + 1
         else:
-            found, down = [*found, ("B", down)], down + 1
-    return found
+            result, down = [*result, ("B", down)], down + 1
+    return result
 
 
 RIGHT = [

@@ -69,8 +69,8 @@ def test_good_kernels_have_no_faults(body, n, before, size):
     ],
 )  # fmt: skip
 def test_planted_faults_are_named(body, n, before, words):
-    found = faults(body, n, before)
-    assert any(re.search(words, fault) for fault in found), found
+    result = faults(body, n, before)
+    assert any(re.search(words, fault) for fault in result), result
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_all_reads_before_the_first_write_are_counted():
 def test_arguments_that_overlap_are_one_array():
     kernels, a = Traced(kernel("    out[threadIdx.x] = a[threadIdx.x];")), np.zeros(33, np.float32)
     kernels.launch("k", (1,), (32,), a[:32], a[1:], 0)
-    found = kernels.trace
-    assert [fault.kind for fault in found.faults()] == ["race"]
-    assert "a/out[" in str(found.faults()[0]) and list(found.traffic()) == ["a/out"]
-    assert found.sectors("a").tolist() == found.sectors("out").tolist()
+    result = kernels.trace
+    assert [fault.kind for fault in result.faults()] == ["race"]
+    assert "a/out[" in str(result.faults()[0]) and list(result.traffic()) == ["a/out"]
+    assert result.sectors("a").tolist() == result.sectors("out").tolist()

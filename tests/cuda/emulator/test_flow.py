@@ -27,8 +27,8 @@ def passed(*launches):
 
 def test_the_last_writer_of_each_element_gives_it():
     a, b, c = (np.zeros(8, np.float32) for _ in range(3))
-    found = passed(("copy", 8, a, b), ("copy", 2, a, b[4:]), ("copy", 8, b, c))
-    assert found == [Passed(0, 2, "to", 24), Passed(1, 2, "to", 8)]
+    result = passed(("copy", 8, a, b), ("copy", 2, a, b[4:]), ("copy", 8, b, c))
+    assert result == [Passed(0, 2, "to", 24), Passed(1, 2, "to", 8)]
     assert not passed(("copy", 4, a, b), ("copy", 4, b[4:], c)), "the other half of b"
 
 
@@ -39,8 +39,13 @@ def test_who_writes_first_needs_nothing_and_an_atomic_needs_what_was_there():
 
 
 def test_levels_count_the_launches_before():
-    ways = [Passed(0, 1, "a", 4), Passed(0, 2, "a", 4), Passed(2, 3, "b", 4), Passed(0, 3, "a", 4)]
-    assert levels(5, ways) == [0, 1, 1, 2, 0]
+    algorithms = [
+        Passed(0, 1, "a", 4),
+        Passed(0, 2, "a", 4),
+        Passed(2, 3, "b", 4),
+        Passed(0, 3, "a", 4),
+    ]
+    assert levels(5, algorithms) == [0, 1, 1, 2, 0]
 
 
 @pytest.mark.parametrize("fused, depth", [(True, 8), (False, 14)])
@@ -48,8 +53,8 @@ def test_launches_of_a_stage_stand_on_one_level(fused, depth):
     with cuda.traced() as traces:
         step = Layerwise(NET.parameters(seed=1), *digits(), batch=2, fused=fused)
         step()
-    found = levels(len(traces), passed_on(traces))
-    assert 1 + max(found) == depth
+    result = levels(len(traces), passed_on(traces))
+    assert 1 + max(result) == depth
     if fused:
         stages = [number for number, stage in enumerate(step.stages) for _ in stage]
-        assert found == stages
+        assert result == stages

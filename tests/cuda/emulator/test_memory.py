@@ -115,12 +115,12 @@ def test_of_many_blocks_a_sample_is_traced_and_the_report_says_so(monkeypatch):
     kernels, out = Traced(kernel(COPY)), np.zeros(n, np.float32)
     kernels.launch("k", (n_blocks,), (32,), floats(n), out, n)
     assert np.array_equal(out, floats(n))  # all blocks have run
-    found = kernels.trace
-    traced, blocks = found.sampled
-    assert blocks == n_blocks and traced == len(set(found.block)) and {0, 1} <= set(found.block)
-    assert len(found) < 11_000 and not found.faults()
-    assert f"{len(found):,} accesses in a sample of {traced:,} of 5,000 blocks" in str(found)
-    assert abs(found.moved() / (8 * n) - 1) < 0.01
+    result = kernels.trace
+    traced, blocks = result.sampled
+    assert blocks == n_blocks and traced == len(set(result.block)) and {0, 1} <= set(result.block)
+    assert len(result) < 11_000 and not result.faults()
+    assert f"{len(result):,} accesses in a sample of {traced:,} of 5,000 blocks" in str(result)
+    assert abs(result.moved() / (8 * n) - 1) < 0.01
     unguarded = Traced(kernel(COPY.replace("if (i < n) ", "")))
     unguarded.launch("k", (n_blocks,), (32,), floats(n), out, n)
     faults = unguarded.trace.faults()

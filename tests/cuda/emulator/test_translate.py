@@ -148,10 +148,10 @@ def test_functions():
     before = "__constant__ float w[3] = {5, 6, 7};\n__device__ int count[2];"
     each = enumerate(expression for expression, _ in FUNCTIONS)
     body = "".join(f"double x{k} = {e}; if (i == 0) out[{k}] = x{k};\n" for k, e in each)
-    found = results(
+    result = results(
         kernel(I + body, before, P.replace("float* out", "double* out")), out=np.zeros(40)
     )
-    wrong = [(e, x, y) for (e, x), y in zip(FUNCTIONS, found, strict=False) if x != y]
+    wrong = [(e, x, y) for (e, x), y in zip(FUNCTIONS, result, strict=False) if x != y]
     assert not wrong
 
 

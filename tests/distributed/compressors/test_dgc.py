@@ -11,14 +11,14 @@ N, K, STEPS = 40, 4, 30
 
 def by_hand(gradients, momentum=0.9, mask_velocity=True, mask_residual=True):
     """What is sent in all, by the paper's algorithm with lists and float64, or a wrong one."""
-    velocity, owed, sent = np.zeros((3, N))
+    velocity, remainder, sent = np.zeros((3, N))
     for gradient in gradients:
         velocity = momentum * velocity + gradient
-        owed = owed + velocity
-        places = np.argsort(-abs(owed), kind="stable")[:K]
-        sent[places] += owed[places]
+        remainder = remainder + velocity
+        places = np.argsort(-abs(remainder), kind="stable")[:K]
+        sent[places] += remainder[places]
         if mask_residual:
-            owed[places] = 0
+            remainder[places] = 0
         if mask_velocity:
             velocity[places] = 0
     return sent
@@ -38,21 +38,21 @@ def sent(made, gradients, **how):
 
 
 def test_it_sends_what_the_paper_does_and_not_what_a_forgetful_one_does():
-    found = sent(DeepGradientCompression(N, argument=K / N, clip=None), drawn())
-    np.testing.assert_allclose(found, by_hand(drawn()), rtol=1e-3, atol=1e-4)
+    result = sent(DeepGradientCompression(N, argument=K / N, clip=None), drawn())
+    np.testing.assert_allclose(result, by_hand(drawn()), rtol=1e-3, atol=1e-4)
     for forgotten in ("mask_velocity", "mask_residual"):
-        assert abs(found - by_hand(drawn(), **{forgotten: False})).max() > 1
+        assert abs(result - by_hand(drawn(), **{forgotten: False})).max() > 1
 
 
 def test_what_is_sent_is_zeroed_in_both_and_nothing_else_is():
     made = DeepGradientCompression(N, argument=K / N, clip=None)
     for gradient in drawn():
-        owed = made.residual + made.momentum * made.velocity + gradient
+        remainder = made.residual + made.momentum * made.velocity + gradient
         going = made.momentum * made.velocity + gradient
         places, values = made.choose(gradient, 1, 1)
-        np.testing.assert_allclose(values, owed[places], rtol=1e-4, atol=1e-5)
-        owed[places] = going[places] = 0
-        np.testing.assert_allclose(made.residual, owed, atol=1e-5)
+        np.testing.assert_allclose(values, remainder[places], rtol=1e-4, atol=1e-5)
+        remainder[places] = going[places] = 0
+        np.testing.assert_allclose(made.residual, remainder, atol=1e-5)
         np.testing.assert_allclose(made.velocity, going, atol=1e-5)
     assert made.state["residual"] is made.residual and made.state["velocity"] is made.velocity
 

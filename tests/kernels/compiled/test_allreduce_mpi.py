@@ -26,11 +26,11 @@ def test_what_mpi_is_told():
     """A function that takes the place of MPI_Allreduce notes its arguments."""
     seen, kind = [], ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_ssize_t] * 6)
     function = kind(lambda *arguments: seen.append(arguments) or 0)
-    found = allreduce.messages(MPI.COMM_SELF)
+    result = allreduce.messages(MPI.COMM_SELF)
     address = ctypes.cast(function, ctypes.c_void_p).value
     grads = np.zeros(7, np.float32)
-    sum_by_mpi(grads, found._replace(function=address))
-    handles = [MPI._handleof(thing) for thing in (MPI.FLOAT, MPI.SUM, MPI.COMM_SELF)]
+    sum_by_mpi(grads, result._replace(function=address))
+    handles = [MPI._handleof(item) for item in (MPI.FLOAT, MPI.SUM, MPI.COMM_SELF)]
     assert seen == [(int(MPI.IN_PLACE), grads.ctypes.data, 7, *handles)]
 
 

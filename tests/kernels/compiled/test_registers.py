@@ -55,7 +55,7 @@ def test_registers_are_those_of_the_processor_that_numba_is_told(cpu, expected):
 )
 def test_registers_are_read_from_assembly(code, expected, monkeypatch):
     monkeypatch.setattr(registers, "assembly", lambda: code)
-    assert registers.found() == expected
+    assert registers.detected() == expected
 
 
 @pytest.mark.parametrize("lanes, count", BUDGETS)
@@ -126,17 +126,17 @@ def test_hot_loops_keep_their_sums_in_registers(cpu):
     """
     if not X86 and cpu not in SYSTEM:
         pytest.skip("these are x86 processors")
-    found = {}
+    result = {}
     for line in run(HOT, "" if cpu in SYSTEM else cpu, cpu, SYSTEM.get(cpu, "")).splitlines():
         kernel, arithmetic, spills, *slow = line.split()
         assert not slow, line
-        found[kernel] = int(arithmetic), int(spills)
+        result[kernel] = int(arithmetic), int(spills)
     each = 2 if cpu == "nehalem" else 1  # without fmadd, two instructions for each sum
-    assert found.pop("conv_map_forward") == (SUMS[cpu][0] * each, 0)
-    assert found.pop("conv_maps_backward") == (SUMS[cpu][1] * each, 0)
+    assert result.pop("conv_map_forward") == (SUMS[cpu][0] * each, 0)
+    assert result.pop("conv_maps_backward") == (SUMS[cpu][1] * each, 0)
     wide = SUMS[cpu][0] == 24 or SUMS[cpu][1] == 15  # 32 registers
-    assert found.pop("sigmoid_lanes")[1] <= (0 if wide else 3)  # its ten constants take most of 16
-    assert len(found) == 4 and all(spills == 0 for _, spills in found.values())
+    assert result.pop("sigmoid_lanes")[1] <= (0 if wide else 3)  # its ten constants take most of 16
+    assert len(result) == 4 and all(spills == 0 for _, spills in result.values())
 
 
 TRAIN = """
@@ -150,11 +150,11 @@ print(run.params.flat.tobytes().hex())
 @pytest.mark.slow
 @pytest.mark.skipif(not X86, reason="these are x86 processors")
 def test_every_budget_trains_alike():
-    cpus = ["nehalem"] + ["haswell"] * (registers.found().lanes > 4)
-    found = [np.frombuffer(bytes.fromhex(run(TRAIN, cpu)), np.float32) for cpu in cpus]
+    cpus = ["nehalem"] + ["haswell"] * (registers.detected().lanes > 4)
+    result = [np.frombuffer(bytes.fromhex(run(TRAIN, cpu)), np.float32) for cpu in cpus]
     from cnnlab.data import load
     from cnnlab.training import train
 
     here = train(load("digits", 330, 100), "loops", batch=50, epochs=2, progress=False)
-    for flat in found:
+    for flat in result:
         np.testing.assert_allclose(flat, here.params.flat, atol=2e-5)

@@ -11,11 +11,11 @@ ONE_FILTER = inputs.case("one filter, whose images the threads share", 64, 3, 1,
 @pytest.mark.parametrize("operation", [name for name in CONTRACT if name.startswith("conv")])
 def test_the_number_of_threads_changes_no_bit(operation):
     """Threads that add to the same sums would add in another order, even where none is lost."""
-    found = []
+    result = []
     for n_threads in (1, 2):
         arrays = inputs.draw(operation, ONE_FILTER)
         with thread_pool.threads(n_threads):
             KERNELS["threads"].kernel(operation)(*arrays.values())
         *_, output = arrays.values()
-        found.append(output.tobytes())
-    assert found[0] == found[1]
+        result.append(output.tobytes())
+    assert result[0] == result[1]

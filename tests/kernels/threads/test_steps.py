@@ -92,7 +92,7 @@ from cnnlab.training import train
 run = train(load("digits", 64, 10), "threads", batch=32, n_threads=2, progress=False)
 print(run.params.flat.tobytes().hex())
 """
-    found = [
+    result = [
         subprocess.run(
             [sys.executable, "-c", program],
             env=os.environ | {"NUMBA_NUM_THREADS": "2"} | limit,
@@ -102,4 +102,4 @@ print(run.params.flat.tobytes().hex())
         )
         for limit in ({}, {"OMP_THREAD_LIMIT": "1"})
     ]
-    assert found[0].stdout == found[1].stdout != "", found[1].stderr
+    assert result[0].stdout == result[1].stdout != "", result[1].stderr

@@ -8,11 +8,11 @@ from cnnlab.kernels.vector.lanes import from_lanes, sigmoid_lanes, to_lanes
 @pytest.mark.parametrize("n", range(LANES + 1))
 def test_images_lie_side_by_side_and_lanes_without_one_are_zero(n):
     images = np.random.default_rng(0).random((n, 5), np.float32)
-    x, found = np.full((5, LANES), np.nan, np.float32), np.full_like(images, np.nan)
+    x, result = np.full((5, LANES), np.nan, np.float32), np.full_like(images, np.nan)
     to_lanes(images, np.arange(n), x)
     assert (x[:, :n] == images.T).all() and (x[:, n:] == 0).all()
-    from_lanes(x, found)
-    assert (found == images).all()
+    from_lanes(x, result)
+    assert (result == images).all()
 
 
 def test_the_sigmoid_is_right_to_rounding_and_keeps_nan():
@@ -24,8 +24,8 @@ def test_the_sigmoid_is_right_to_rounding_and_keeps_nan():
         exact = 1 / (1 + np.exp(-z[chosen].astype(float)))
         np.testing.assert_allclose(y[chosen], exact, rtol=rtol)
     extremes = np.resize(np.float32([np.nan, -np.inf, np.inf, -1e30, 1e30]), (5, LANES))
-    found = extremes.copy()
-    sigmoid_lanes(found)
-    assert (np.isnan(found) == np.isnan(extremes)).all()
-    assert (abs(1 - 2**-24 - found[extremes > 0]) <= 2**-24).all()
-    assert (found[extremes < 0] < 1e-37).all()
+    result = extremes.copy()
+    sigmoid_lanes(result)
+    assert (np.isnan(result) == np.isnan(extremes)).all()
+    assert (abs(1 - 2**-24 - result[extremes > 0]) <= 2**-24).all()
+    assert (result[extremes < 0] < 1e-37).all()

@@ -50,10 +50,10 @@ def every_call(comm):
     comm.Barrier()
     got["copies"] = row.tolist(), mine.tolist()
 
-    things = [(rank, r) for r in range(size)]
+    items = [(rank, r) for r in range(size)]
     got["objects"] = (
-        comm.alltoall(things),
-        comm.scatter(things if rank == root else None, root),
+        comm.alltoall(items),
+        comm.scatter(items if rank == root else None, root),
         comm.allgather({rank}),
         comm.gather(rank, root),
         comm.bcast(str(rank), root),
