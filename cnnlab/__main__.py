@@ -80,11 +80,14 @@ def parser() -> Parser:
         added.set_defaults(command=command)
         return added
 
-    add_common_options(add("machine", show_machine, "describe this computer, measure its ceilings"))
+    add("machine", show_machine, "describe this computer, measure its ceilings")
     add_train_options(add("train", train, "train the network"))
     add_bench_options(add("bench", bench, "time an epoch and each operation, by strategy"))
     planning = add("plan", plan, "what a step of each method would take, send and hold; best first")
     add_plan_options(planning)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="print a line of JSON at the end")
+        command.add_argument("--debug", action="store_true", help="show the traceback of a failure")
     return top
 
 
@@ -138,7 +141,6 @@ def add_plan_options(command: Parser) -> None:
     option("--methods", default="", metavar="NAMES", help=what)
     what = "kernels cost what a model says, the same each time, in place of what they take here"
     option("--model", action="store_true", help=what)
-    add_common_options(command)
 
 
 def add_data_options(command: Parser, batch: int, images: int | None) -> None:
@@ -152,13 +154,6 @@ def add_data_options(command: Parser, batch: int, images: int | None) -> None:
     option("--images", type=parse_whole, default=images, metavar="N", help=what)
     what = "threads of a parallel strategy (default: one per core)"
     option("--threads", type=parse_whole, metavar="N", help=what)
-    add_common_options(command)
-
-
-def add_common_options(command: Parser) -> None:
-    """Add --json and --debug."""
-    command.add_argument("--json", action="store_true", help="print a line of JSON at the end")
-    command.add_argument("--debug", action="store_true", help="show the traceback of a failure")
 
 
 # --- the commands -------------------------------------------------------------------------------
@@ -180,6 +175,8 @@ def show_machine(chosen) -> int:
 def train(chosen) -> int:
     """Train, alone or on several ranks, real or virtual."""
     from cnnlab.data import load
+    from cnnlab.ranks import slow
+    from cnnlab.ranks.virtual import Link
 
     if chosen.virtual:
         return train_virtually(chosen, load(chosen.data, chosen.images))
@@ -196,21 +193,13 @@ def train(chosen) -> int:
         job.begin()
     with job.together(chosen.debug) as comm:
         data = load(chosen.data, chosen.images)
-        if chosen.link:
-            return train_slowly(comm, method, chosen, data)
-        return train_with(method(comm), chosen, data)
-
-
-def train_slowly(comm, method, chosen, data) -> int:
-    """Train on real ranks whose messages take longer; the seconds told are those of the machine."""
-    from cnnlab.ranks.slow import network
-    from cnnlab.ranks.virtual import Link
-
-    options.refuse_compiled("--link", chosen)
-    link = Link.parse(chosen.link)
-    with network(link.latency, link.bandwidth, comm) as slowed:
-        print(f"{comm.size} ranks, network slowed to {link}: seconds are measured on it")
-        return train_with(method(slowed), chosen, data)
+        if not chosen.link:
+            return train_with(method(comm), chosen, data)
+        options.refuse_compiled("--link", chosen)
+        link = Link.parse(chosen.link)
+        with slow.network(link.latency, link.bandwidth, comm) as slowed:
+            print(f"{comm.size} ranks, network slowed to {link}: seconds are measured on it")
+            return train_with(method(slowed), chosen, data)
 
 
 def train_virtually(chosen, data) -> int:

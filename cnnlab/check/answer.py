@@ -75,16 +75,14 @@ def named(function: types.FunctionType) -> list[object]:
         [function.__defaults__ or (), function.__kwdefaults__ or ()],
         [function.__code__],
     )
-    result += [
-        cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()
-    ]
+    cells = (cell for cell in function.__closure__ or () if cell != types.CellType())
+    result += [cell.cell_contents for cell in cells]
     for code in codes:
         codes += [const for const in code.co_consts if inspect.iscode(const)]
         result += [const for const in code.co_consts if isinstance(const, str)]
         modules = [sys.modules[name] for name in code.co_names if name in sys.modules]
-        values = [
-            function.__globals__[name] for name in code.co_names if name in function.__globals__
-        ]
+        known = function.__globals__
+        values = [known[name] for name in code.co_names if name in known]
         for value in (*modules, *values):
             while isinstance(value, types.ModuleType) and within(value.__name__, ("cnnlab",)):
                 inner = [vars(value)[name] for name in code.co_names if name in vars(value)]

@@ -49,17 +49,9 @@ class Case:
 
 
 def case(
-    what: str,
-    n: int,
-    c: int,
-    f: int,
-    h: int,
-    w: int,
-    k: int,
-    stride: int = 1,
-    kind: str = "",
-    **more: int,
-) -> Case:
+    what: str, n: int, c: int, f: int, h: int, w: int, k: int,
+    stride: int = 1, kind: str = "", **more: int,
+) -> Case:  # fmt: skip
     """A Case from N, C, F, H, W, K and the stride, in this order; `more` sizes by name."""
     sizes = dict(zip("NCFHWK", (n, c, f, h, w, k), strict=True)) | more
     return Case(what, sizes, stride, kind)
@@ -218,26 +210,8 @@ SCALES = {  # of the first input, of the others, and of a bias, which is added t
 }
 EXTREMES = {  # by operation, else by argument
     "z": [
-        0,
-        1e-40,
-        17,
-        87,
-        88.5,
-        89,
-        104,
-        1e3,
-        3e38,
-        np.inf,
-        -0.0,
-        -1e-40,
-        -17,
-        -87,
-        -88.5,
-        -89,
-        -104,
-        -1e3,
-        -3e38,
-        -np.inf,
+        *(0, 1e-40, 17, 87, 88.5, 89, 104, 1e3, 3e38, np.inf),
+        *(-0.0, -1e-40, -17, -87, -88.5, -89, -104, -1e3, -3e38, -np.inf),
     ],
     "y": [0, 1, 2.0**-24, 2.0**-25, 1 - 2.0**-24, 1e-30, 1e-40, 0.5],
     "relu_backward": [0, -0.0, 1e-40, 1e-30, 3e38, np.inf],

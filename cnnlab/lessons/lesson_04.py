@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 
 from cnnlab.check import kinds
 from cnnlab.check.verdict import differences
 from cnnlab.measure.bench import EPOCH, LAYERS, layers
 from cnnlab.network import Network
+from cnnlab.plots.style import figure
 
 
 def wrong_step(update) -> str:
@@ -83,3 +87,20 @@ def shares(parts: Mapping[str, float]) -> dict[str, float]:
     """Each layer's share of what the three layers take together: a sigmoid does not count."""
     total = sum(parts[layer] for layer in LAYERS.values())
     return {layer: parts[layer] / total for layer in LAYERS.values()}
+
+
+# --- which digits are taken for which -------------------------------------------------------------
+
+
+@figure
+def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
+    """Draw how many images of each true class (row) were classified as each class (column)."""
+    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it is slow
+
+    _, ax = plt.subplots(figsize=(5.2, 5))
+    display = ConfusionMatrixDisplay(np.asarray(matrix), display_labels=class_names)
+    root = {"norm": PowerNorm(0.5, vmin=0)}  # shows rare mistakes
+    display.plot(ax=ax, cmap="Blues", colorbar=False, im_kw=root, values_format="d")
+    ax.set(xlabel="predicted", ylabel="true")
+    ax.grid(visible=False)
+    return ax

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from cnnlab.check import kinds, machine_code, operation
 from cnnlab.check.inputs import STRIDE_ONE
 from cnnlab.kernels import KERNELS, reference
-from cnnlab.measure import machine, probes
+from cnnlab.measure import machine
 from cnnlab.measure import timing as measure
 from cnnlab.plots import charts, pictures
 from cnnlab.plots.style import GREY, measured
@@ -132,7 +132,7 @@ def roofline(timings: Mapping) -> Axes:
     """Draw the sums of the rungs under the roofline of one core, with the roofs of its caches."""
     intensity = FLOPS / (4 * LANES * (28 * 28 + 6 * 24 * 24))
     peak, lanes = machine.float32_peak(), machine.describe()["simd_lanes"] or 1
-    caches = {name: rate for name, rate in probes.roofs().items() if name != "memory"}
+    caches = {name: rate for name, rate in machine.roofs().items() if name != "memory"}
     points = {name: (intensity, FLOPS / group["sums"]) for name, group in parts(timings).items()}
     how = {"ceilings": {"one number at a time": peak / lanes}, "caches": caches}
     how["title"] = f"Rung 5's sums reach {points['5 five taps'][1] / peak:.0%} of the peak"

@@ -1,10 +1,16 @@
 """The exercises of lesson 06."""
 
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
 import numba
 import numpy as np
+from matplotlib.axes import Axes
 
 from cnnlab.check import kinds, machine_code
 from cnnlab.kernels.registers import LANES, block, load, store
+from cnnlab.measure.timing import Timing
+from cnnlab.plots.style import ERRORS, GREY, INK, WRONG, measured, note
 
 
 def draw_pipeline(rng):
@@ -72,3 +78,46 @@ def vector_sigmoid_backward(y, dy, dz):
         store(dz, m, load(dy, m, single) * (a * (one - a)))
     for i in range(whole * LANES, y.size):
         dz[i] = dy[i] * (y[i] * (one - y[i]))
+
+
+# --- rates over sizes, under the peak of the core -------------------------------------------------
+
+
+@measured
+def rates(
+    sizes: Mapping[float, Timing],
+    work: float,
+    peak: float,
+    *,
+    what: str,
+    counts: Sequence[int] = (),
+    counted: str = "",
+    marks: Mapping[str, float] | None = None,
+) -> Axes:
+    """Draw GFLOP/s of calls of `work` FLOP over their sizes, under the line `peak` (FLOP/s).
+
+    `what` says what the sizes are. `counts`, one for each size, stand as bars below, as `counted`;
+    `marks` are sizes with a name, such as that of a cache.
+    """
+    x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
+    value, low, high = (
+        work / np.array([(t.median, t.high, t.low) for t in sizes.values()])
+    ).T / 1e9
+    _, ax = plt.subplots(figsize=(7, 3.6))
+    bars = ax.twinx() if len(counts) else None
+    if bars:
+        bars.bar(np.arange(len(x)), counts, 0.5, color=WRONG, alpha=0.35)
+        bars.set(ylabel=counted, ylim=(0, 2.5 * max(*counts, 1)))
+        bars.grid(visible=False)
+    ax.axhline(peak / 1e9, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "the core's peak", (0, peak / 1e9), (0, 3), color=GREY)
+    for name, at in marks.items():
+        place = np.interp(np.log(at), np.log(x), np.arange(len(x)))
+        ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
+        note(ax, name, (place, 0), (4, 4), color=GREY)
+    ax.errorbar(
+        np.arange(len(x)), value, [value - low, high - value], fmt="o-", color=INK, **ERRORS
+    )
+    ax.set(xlabel=what, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
+    ax.set_xticks(np.arange(len(x)), [f"{size:,.0f}" for size in x])
+    return ax

@@ -1,6 +1,13 @@
-"""The exercises of lesson 20."""
+"""Lesson 20, ranks: its exercises, and what it runs on every rank."""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
 
 from cnnlab.check import collective, kinds
+from cnnlab.ranks import collectives, measure, world
+from cnnlab.ranks.record import Traced
 
 
 @kinds.kernel(
@@ -12,8 +19,6 @@ from cnnlab.check import collective, kinds
 )
 def reduce(comm, array):
     """A binomial tree again, with other edges: 3 tells 2 here, where it heard from 1."""
-    import numpy as np
-
     other, distance = np.empty_like(array), 1
     while distance < comm.size:
         if comm.rank % (2 * distance) == distance:
@@ -46,3 +51,49 @@ def rounds(n_ranks):
 def half_way(latency, bandwidth):
     """s / bandwidth = latency."""
     return latency * bandwidth
+
+
+# --- collectives with a log, round trips, messages ------------------------------------------------
+
+
+def fastest(operation: str, n: int, runs: int = 30) -> tuple[list, float, float]:
+    """Runs on every rank: the log of an operation's fastest run on n numbers, of the rank's value.
+
+    Besides, the mean of the rank's own numbers afterwards, and the sum of the means of all rows of
+    `scatter`'s and `gather`'s whole array.
+    """
+    best, log = np.inf, []
+    for _ in range(runs):
+        comm = Traced(world())
+        part, whole = np.full(n, comm.rank, np.float32), np.zeros((comm.size, n), np.float32)
+        arguments = {"scatter": (whole, part), "gather": (part, whole)}.get(operation, (part,))
+        comm.Barrier()
+        getattr(collectives, operation)(comm, *arguments)
+        ends = comm.allgather((comm.log[0].begin, comm.log[-1].end))
+        seconds = max(end for _, end in ends) - min(begin for begin, _ in ends)
+        if seconds < best:
+            best, log = seconds, comm.log
+    return log, part.sum() / n, whole.sum() / n
+
+
+def round_trips(n: int, repeats: int = 11) -> dict[str, list[float]]:
+    """Runs on two ranks: seconds of a round trip of n numbers, as an array and as a list."""
+    comm, numbers = world(), np.arange(float(n))
+    listed, peer = numbers.tolist(), 1 - comm.rank
+
+    def array(send_first):
+        for sends in (send_first, not send_first):
+            comm.Send(numbers, peer) if sends else comm.Recv(numbers, peer)
+
+    def pickled(send_first):
+        for sends in (send_first, not send_first):
+            comm.send(listed, peer) if sends else comm.recv(source=peer)
+
+    calls = {"array": array, "list": pickled}
+    calls = {name: functools.partial(call, comm.rank == 0) for name, call in calls.items()}
+    return measure.alternately(comm, calls, repeats)
+
+
+def messages(sizes: Sequence[int]) -> tuple[list[list[float]], float]:
+    """Runs on every rank: samples of the seconds of a message of each size, and of an addition."""
+    return measure.ping_pong(world(), sizes), measure.local_add(world())

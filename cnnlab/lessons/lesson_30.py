@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, LAYERS, style
+from cnnlab.plots.style import COLORS, GREY, INK, LAYERS, figure, style
 
 SECTOR = 8  # float32 in its 32 bytes
 
@@ -109,3 +110,49 @@ extern "C" __global__ void my_backward_weights(const float* x, const float* dz, 
     dw[o * D + d] = sum;
 }
 """
+
+
+# --- the requests of a warp -----------------------------------------------------------------------
+
+
+@figure
+def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
+    """Draw the first requests of a warp for an array, with a panel for each trace.
+
+    A row is one access in the source by 32 threads together, from the first thread (dark) to the
+    last (light). A box is a sector of 32 bytes, grey if the request moves it; the number below is
+    its first element. Sectors that no request touches are left out.
+    """
+    _, axes = plt.subplots(
+        len(traces),
+        1,
+        figsize=(9, 0.5 + (0.75 + 0.3 * requests) * len(traces)),
+        squeeze=False,
+    )
+    for ax, (name, trace) in zip(axes[:, 0], traces.items(), strict=True):
+        per = 32 // next(a.item for a in trace.arrays if a.name == array)
+        rows = [trace.index[r] for r in trace.requests(array)[:requests]]
+        sectors = np.unique(np.concatenate(rows) // per)
+        for row, places in enumerate(rows):
+            slots = np.searchsorted(sectors, places // per)
+            for slot in range(len(sectors)):
+                moved = slot in slots
+                color = to_rgba(GREY, 0.3) if moved else "none"
+                look = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4}
+                ax.add_patch(plt.Rectangle((slot, row - 0.4), 1, 0.8, **look))
+            shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(places)))
+            within = (places % per + 0.5) / per
+            ax.scatter(slots + within, np.full(len(places), row), c=shades, s=10, marker="s")
+        ax.set(ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)), ylabel="request")
+        ax.set_xticks(range(len(sectors)), sectors * per, fontsize=7)
+        ax.tick_params(axis="x", labelbottom=True, length=0)
+        ax.grid(visible=False)
+        mean = np.mean([len(np.unique(places // per)) for places in rows])
+        ax.set_title(
+            f"{name}: {mean:.3g} {'sector' if mean == 1 else 'sectors'} a request", fontsize=10
+        )
+    widest = max(ax.dataLim.x1 for ax in axes[:, 0])
+    for ax in axes[:, 0]:
+        ax.set_xlim(0, np.ceil(widest))
+    axes[-1, 0].set_xlabel(f"place in {array} at which a sector begins")
+    return axes[:, 0]

@@ -1,6 +1,15 @@
 """The exercises of lesson 31."""
 
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
 from cnnlab.check import kinds
+from cnnlab.plots.style import COLORS, INK, WRONG, figure
+
+BANKS = 32
 
 
 @kinds.number(
@@ -179,3 +188,63 @@ extern "C" __global__ void my_backward_input(const float* dz, const float* w, fl
     if (row < H && col < W) dx[((n * C + c) * H + row) * W + col] = sum;
 }
 """
+
+
+# --- shared arrays: what lies between barriers, and in which bank ---------------------------------
+
+
+@figure
+def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
+    """Draw a block's accesses to a shared array from barrier to barrier, a panel for each trace.
+
+    Between two barriers, a dot is an element that was read, a ring one that was written.
+    """
+    shape = 1, len(traces)
+    steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())
+    size = (9, 1.2 + 0.28 * steps)
+    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True)
+    for ax, (name, trace) in zip(axes[0], traces.items(), strict=True):
+        number = next(i for i, a in enumerate(trace.arrays) if a.name == array)
+        mine = (trace.array == number) & (trace.block == block)
+        for write, look in (
+            (False, {"color": COLORS["vector"], "s": 8, "label": "read"}),
+            (
+                True,
+                {"facecolors": "none", "edgecolors": COLORS["device"], "s": 26, "label": "written"},
+            ),
+        ):
+            rows = mine & ((trace.flags & 1 > 0) == write)
+            ax.scatter(trace.index[rows], trace.barriers[rows], linewidth=0.8, **look)
+        ax.set_title(name, fontsize=10)
+        ax.set(xlabel=f"place in {array}", yticks=range(steps), ylim=(steps - 0.5, -0.5))
+    axes[0, 0].set_ylabel("barriers passed")
+    axes[0, -1].legend(loc="lower right", fontsize=8)
+    return axes[0]
+
+
+@figure
+def banks(trace, array: str, *, write: bool = False) -> Axes:
+    """Draw the banks of the first request for a shared array that takes the most turns.
+
+    A column is one of the 32 banks, a row a turn; a square is a word, with the number of a thread
+    that wants it. A request without a conflict is one row.
+    """
+    requests, turns = trace.requests(array, write), trace.conflicts(array, write)
+    rows = requests[int(turns.argmax())]
+    number = next(i for i, each in enumerate(trace.arrays) if each.name == array)
+    words = trace.index[rows] * trace.arrays[number].item // 4
+    words, first = np.unique(words, return_index=True)
+    _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
+    height = np.zeros(BANKS, int)
+    for word, at in zip(words, first, strict=True):
+        bank = word % BANKS
+        look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
+        ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
+        text = str(trace.thread[rows[at]] % 32)
+        ax.text(bank, height[bank], text, ha="center", va="center", fontsize=7, color=INK)
+        height[bank] += 1
+    ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))
+    ax.set(xlabel="bank; the number is a thread of the warp", ylabel="turn")
+    ax.set_xticks(range(0, BANKS, 4))
+    ax.grid(visible=False)
+    return ax

@@ -23,10 +23,10 @@ from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import CONTRACT, reference
 from cnnlab.kernels.variants.convolutions import WAYS, Way
 from cnnlab.measure import timing
-from cnnlab.measure.challenge import MINE
 from cnnlab.measure.timing import Timing, digits, in_words
 from cnnlab.network import Network, Place
 from cnnlab.plots import charts
+from cnnlab.plots.challenge import MINE
 from cnnlab.plots.style import (
     COLORS,
     GREY,

@@ -1,7 +1,12 @@
-"""The exercises of lesson 53."""
+"""Lesson 53, another direction: exercises, formulas of optimisers, paces and what they take.
 
+A pace is a function of the epochs done, a fraction, that returns the batch and the rate.
+"""
+
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,10 +14,15 @@ from matplotlib.axes import Axes
 
 from cnnlab.check import kinds
 from cnnlab.check.verdict import Verdict
-from cnnlab.measure.worlds import training_seconds
+from cnnlab.kernels import KERNELS
+from cnnlab.measure import timing
+from cnnlab.network import Network
 from cnnlab.plots.style import GREY, INK, OTHERS, aside, colors, figure, label_ends
-from cnnlab.training import Diverged, train
-from cnnlab.training.pace import Pace, follow
+from cnnlab.ranks.schedules import block
+from cnnlab.ranks.virtual import Link, World
+from cnnlab.runtime import arguments
+from cnnlab.runtime.arguments import at_least
+from cnnlab.training import BATCH, OPTIMIZERS, Diverged, Method, Replica, Sgd, accuracy, train
 
 BETAS, EPSILON, N_STEPS = (0.9, 0.999), 1e-8, 12
 
@@ -175,6 +185,155 @@ def search(
 def best(result: Found) -> float:
     """The rate whose accuracies have the highest mean."""
     return max(result, key=lambda rate: sum(result[rate]))
+
+
+# --- paces: how batch and rate change while training, and a training that follows one -------------
+
+Pace = Callable[[float], tuple[int, float]]
+PIECES, LOOKS = 8, 4  # of an epoch: a pace is asked so often, and the test images are
+
+
+class Look(NamedTuple):
+    """A look at a training on its way: epochs and steps done so far, and what it has learned."""
+
+    epochs: float
+    steps: int
+    batch: int
+    rate: float
+    accuracy: float
+
+
+def scaled(batch: int, rate: float = Sgd.usual, warm_up: float = 1.0) -> Pace:
+    """A rate for batches of BATCH, scaled with the batch (Goyal and others 2017).
+
+    Over the first `warm_up` epochs it climbs from the rate as given to the scaled one.
+    """
+    highest = rate * batch / BATCH
+
+    def pace(epochs: float) -> tuple[int, float]:
+        share = min(1.0, epochs / warm_up) if warm_up else 1.0
+        return batch, rate + share * (highest - rate)
+
+    return pace
+
+
+def decaying(batch: int, rate: float, factor: float, after: float) -> Pace:
+    """The rate is divided by `factor` each time that `after` epochs are done."""
+    return lambda epochs: (batch, rate / factor ** (epochs // after))
+
+
+def growing(batch: int, rate: float, factor: int, after: float) -> Pace:
+    """The batch is multiplied by `factor` instead (Smith and others 2018)."""
+    return lambda epochs: (batch * factor ** int(epochs // after), rate)
+
+
+def follow(
+    pace: Pace,
+    data,
+    *,
+    optimizer: str = "sgd",
+    seed: int = 0,
+    epochs: int = 8,
+    target: float = 2.0,
+    every: int = 1,
+) -> list[Look]:
+    """Train at a pace, up to `epochs` or until the test accuracy is `target`; LOOKS an epoch.
+
+    An epoch is taken in PIECES of whole batches, each at what the pace says as it begins; the order
+    of the images is that of `train`. A look takes every n-th test image, n being `every`. The last
+    look tells whether the target was reached. Raises ValueError for impossible arguments, or where
+    a pace returns an impossible batch.
+    """
+    strategy = KERNELS["vector"]
+    at_least("epochs", epochs, 1)
+    at_least("every", every, 1)
+    make = arguments.find("optimizer", optimizer, OPTIMIZERS)
+    params, n = Network().parameters(seed), len(data.train_images)
+    images, labels = data.train_images, data.train_labels
+    replica = Replica(strategy, params, images, labels, 1, make(1.0))
+    tested, said = data.test_images[::every], data.test_labels[::every]
+    looks, method, done, steps = [], Method(), 0, 0
+    while done < epochs * n:
+        if done % n == 0:
+            order = np.random.default_rng([seed, done // n + 1]).permutation(n)
+        batch, replica.optimizer.rate = pace(done / n)
+        at_least("batch", batch, 1)
+        replica.batch = batch
+        several = max(1, n // (PIECES * batch)) * batch
+        part = order[done % n :][:several]
+        with np.errstate(over="ignore", invalid="ignore"):
+            method.steps(replica, part)
+        done, steps = done + len(part), steps + -(-len(part) // batch)
+        if done / n >= (len(looks) + 1) / LOOKS or done == epochs * n:
+            result = accuracy(strategy, params, tested, said)
+            looks.append(Look(done / n, steps, batch, replica.optimizer.rate, result))
+            if result >= target:
+                break
+    return looks
+
+
+# --- steps of data parallelism in the virtual world: what they take on any number of ranks --------
+
+
+class Compute(NamedTuple):
+    """A model of what one rank computes: seconds for a step, and for each image of its share."""
+
+    step: float
+    image: float
+
+    def seconds(self, n_images: int) -> float:
+        """The gradients of so many images, and the update."""
+        return self.step + n_images * self.image
+
+
+def compute_model(
+    sizes: Sequence[int] = (1, 16, 64, 256), repeats: int = 9
+) -> tuple[Compute, dict[int, float]]:
+    """The model fitted to gradients and update on this machine, and the medians, by images."""
+    network = Network()
+    images = np.random.default_rng(0).random((max(sizes), *network.image_shape), np.float32)
+    labels = np.arange(len(images)) % network.classes
+    held = KERNELS["vector"], network.parameters(), images, labels, len(images)
+    replica = Replica(*held, Sgd(1e-3))
+
+    def call(n: int):
+        chosen = np.arange(n)
+        return lambda: (replica.gradients(chosen), replica.update(n))
+
+    timings = timing.compare({str(n): call(n) for n in sizes}, repeats=repeats)
+    medians = {n: timings[str(n)].median for n in sizes}
+    weights = [1 / seconds for seconds in medians.values()]  # so that relative errors count
+    image, step = np.polyfit(sizes, list(medians.values()), 1, w=weights)
+    return Compute(max(0.0, float(step)), float(image)), medians
+
+
+@functools.cache
+def step_seconds(n_ranks: int, batch: int, compute: Compute, link: Link, n_numbers: int) -> float:
+    """The virtual seconds of one step: each rank computes its share, then all add up gradients."""
+
+    def program(comm) -> None:
+        first, last = block(comm.rank, comm.size, batch)
+        comm.compute(compute.seconds(last - first))
+        mine = np.zeros(n_numbers, np.float32)
+        comm.Allreduce(mine, np.empty_like(mine))
+
+    world = World(n_ranks, link)
+    world.run(program)
+    return world.seconds
+
+
+def training_seconds(
+    looks: Sequence[Look], n_ranks: int, compute: Compute, link: Link, n_numbers: int
+) -> float:
+    """The virtual seconds of a training at a pace, on so many ranks.
+
+    Ranks find the parameters of one, so the steps are those of any training at that pace.
+    """
+    total, before = 0.0, 0
+    for look in looks:
+        each = step_seconds(n_ranks, look.batch, compute, link, n_numbers)
+        total, before = total + (look.steps - before) * each, look.steps
+    return total
 
 
 # --- the challenge of a pace: the fewest virtual seconds to an accuracy ---------------------------
@@ -352,7 +511,7 @@ def accuracy_by_rate(result: Mapping[str, Mapping[float, tuple[float, ...]]]) ->
 
 # --- paces as pictures: steps and time to an accuracy, over batches and ranks ---------------------
 
-Looks = Sequence  # of `training.pace.Look`, as `follow` returns them
+Looks = Sequence[Look]  # as `follow` returns them
 Runs = Mapping[int, Sequence[Looks]]  # by batch, a training for each seed
 
 

@@ -1,4 +1,4 @@
-"""Contestants: ways to train whose steps are timed against each other."""
+"""Times of training steps, epochs and operations by contestants that alternate; reports of them."""
 
 import functools
 import json
@@ -20,9 +20,8 @@ from cnnlab.kernels import BASE, CONTRACT, KERNELS, Strategy
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.measure import machine, timing
-from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing, pooled
-from cnnlab.network import Network, Parameters, Place
+from cnnlab.network import Network, Parameters
 from cnnlab.runtime import arguments, thread_pool
 from cnnlab.runtime.arguments import Entry, find, listed, one_of
 from cnnlab.runtime.files import replacing
@@ -99,7 +98,7 @@ def exact_gradients(params: Parameters, x: np.ndarray, labels: np.ndarray) -> Pa
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
-def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str, timing.Timing]]:
+def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str, Timing]]:
     """Times of each operation by each strategy, alternated: operation → strategy → Timing."""
     return {
         operation: timing.compare(
@@ -109,47 +108,31 @@ def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str
     }
 
 
+OPERATIONS = [
+    name for name in CONTRACT if name.split("_")[0] in ("conv", "pool", "dense", "sigmoid", "cross")
+]
+
+
 def layer_shapes(batch: int) -> dict[str, dict[str, tuple[int, ...]]]:
     """Argument shapes of each operation in a training step: operation → argument → shape."""
-    known = layer_sizes(batch)
-    return {
-        operation: shapes(operation, batch)
-        for operation in CONTRACT
-        if operation.split("_")[0] in known
-        and operation != "conv_backward_input"  # the first layer's, which no step needs
-    }
+    needed = (name for name in OPERATIONS if name != "conv_backward_input")  # the first layer's
+    return {operation: shapes(operation, batch) for operation in needed}
 
 
 def shapes(operation: str, batch: int) -> dict[str, tuple[int, ...]]:
     """Argument shapes of an operation at the network's sizes, by argument."""
-    known = layer_sizes(batch)
-    one_of("operation", operation, [each for each in CONTRACT if each.split("_")[0] in known])
-    sizes = known[operation.split("_")[0]]
+    one_of("operation", operation, OPERATIONS)
+    net, layer = Network(), operation.split("_")[0]
+    place = net[layer if layer in ("conv", "pool") else "dense"]
+    sizes = {"N": batch, "D": prod(place.input_shape), "O": prod(place.shape)}
+    if layer in ("conv", "pool"):
+        letters = "CHWFPQ" if layer == "conv" else "CHWCPQ"
+        sizes |= zip(letters, place.input_shape + place.shape, strict=True)
+        sizes["K"] = place.layer.kernel if layer == "conv" else place.layer.size
     return {
-        name: (batch, *Network()["conv"].shape)
-        if letters == "..."
-        else tuple(sizes[i] for i in letters)
+        name: (batch, *net["conv"].shape) if letters == "..." else tuple(sizes[i] for i in letters)
         for name, letters in CONTRACT[operation].items()
     }
-
-
-def layer_sizes(batch: int) -> dict[str, dict[str, int]]:
-    """Sizes of the network's layers by the letters of the contract: layer → letter → size."""
-    net = Network()
-    conv, pool, dense = net["conv"], net["pool"], net["dense"]
-    rows = {"N": batch, "D": prod(dense.input_shape), "O": prod(dense.shape)}
-    return {
-        "conv": {"N": batch, "K": conv.layer.kernel} | named("CHWFPQ", conv),
-        "pool": {"N": batch, "K": pool.layer.size} | named("CHWCPQ", pool),
-        "dense": rows,
-        "sigmoid": {},
-        "cross": rows,
-    }
-
-
-def named(letters: str, place: Place) -> dict[str, int]:
-    """The sizes of a layer's input and output, one for each letter."""
-    return dict(zip(letters, place.input_shape + place.shape, strict=True))
 
 
 def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
@@ -266,12 +249,12 @@ def step_times(
     others: dict[str, Callable[[], object]] | None = None,
     repeats: int = 11,
     min_time: float = 0.1,
-) -> dict[str, measure.Timing]:
+) -> dict[str, Timing]:
     """The time of one training step by each contestant; all are checked before any is timed.
 
     `others` are calls to time in the same run: a processor changes its clock from run to run.
     """
-    timings = measure.compare(
+    timings = timing.compare(
         {name: one.steps for name, one in outcome.items()} | (others or {}),
         checks={name: one.check for name, one in outcome.items()},
         repeats=repeats,
@@ -281,32 +264,17 @@ def step_times(
     return {name: scaled(timing, 1 / n_steps.get(name, 1)) for name, timing in timings.items()}
 
 
-def scaled(timing: measure.Timing, factor: float) -> measure.Timing:
+def scaled(timing: Timing, factor: float) -> Timing:
     """A timing with every sample multiplied by `factor`."""
     return replace(timing, samples=tuple(factor * s for s in timing.samples))
 
 
 def epochs(
-    outcome: dict[str, Contestant | Resident],
-    batch: int,
-    repeats: int,
-    *,
-    peak: bool = False,
-    min_time: float = 0.1,
-) -> dict[str, measure.Timing]:
-    """The time of an epoch of 60,000 images by each contestant; all are checked first.
-
-    With `peak`, the result has an entry "peak": the time of an epoch's multiply-adds at the peak
-    of one core, measured in the same run.
-    """
-    others, factors = {}, {}
-    if peak:
-        others["peak"], flops = machine.peak_sweep()
-        factors["peak"] = FLOPS / flops
-    timings = step_times(outcome, others=others, repeats=repeats, min_time=min_time)
-    return {
-        name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
-    }
+    outcome: dict[str, Contestant | Resident], batch: int, repeats: int, *, min_time: float = 0.1
+) -> dict[str, Timing]:
+    """The time of an epoch of 60,000 images by each contestant; all are checked first."""
+    timings = step_times(outcome, repeats=repeats, min_time=min_time)
+    return {name: scaled(timing, EPOCH / batch) for name, timing in timings.items()}
 
 
 # --- networks that have nothing in common, one a core: what no parallel program can pass ----------
@@ -484,8 +452,8 @@ def run(
     base = against or (BASE if BASE in names else names[0])
     results = []
     for name in facts:
-        timing = timings[name]
-        ratio = measure.speedup(timings[base], timing)
+        epoch = timings[name]
+        ratio = timing.speedup(timings[base], epoch)
         results.append(
             {
                 "kernels": name,
@@ -494,15 +462,15 @@ def run(
                 "n_images": EPOCH,
                 "batch": batch,
                 "epochs": 1,
-                "seconds_per_epoch": timing.median,
-                "seconds_interval": [timing.low, timing.high],
-                "samples": list(timing.samples),
-                "processes": timing.processes,
-                "images_per_second": EPOCH / timing.median,
+                "seconds_per_epoch": epoch.median,
+                "seconds_interval": [epoch.low, epoch.high],
+                "samples": list(epoch.samples),
+                "processes": epoch.processes,
+                "images_per_second": EPOCH / epoch.median,
                 "train_loss": None,
                 "test_accuracy": None,
-                "gflops": FLOPS / timing.median / 1e9,
-                "peak_fraction": measure.ratio(peak, timing).value,
+                "gflops": FLOPS / epoch.median / 1e9,
+                "peak_fraction": timing.ratio(peak, epoch).value,
                 "ratio_to": base,
                 "ratio": ratio.value,
                 "ratio_interval": [ratio.low, ratio.high],
@@ -523,11 +491,11 @@ def run(
     }
 
 
-def of_cores(timings: dict[str, measure.Timing]) -> float | None:
+def of_cores(timings: dict[str, Timing]) -> float | None:
     """How fast networks on their own are on all cores at once, beside one alone."""
     if TOGETHER not in timings:
         return None
-    return measure.ratio(timings[ALONE], timings[TOGETHER]).value
+    return timing.ratio(timings[ALONE], timings[TOGETHER]).value
 
 
 def said(bound: float) -> str:
@@ -547,7 +515,7 @@ def efficiencies(report: dict) -> list[str]:
         if row["n_threads"] > 1:
             one = min(alone, key=lambda other: other["seconds_per_epoch"])
             speedup = one["seconds_per_epoch"] / row["seconds_per_epoch"]
-            efficiency = measure.efficiency(speedup, row["n_threads"])
+            efficiency = timing.efficiency(speedup, row["n_threads"])
             lines.append(
                 f"{row['kernels']} on {row['n_threads']} threads: efficiency {efficiency:.2f} "
                 f"against {one['kernels']}, {efficiency / report['bound']:.2f} of that bound."

@@ -24,10 +24,12 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 from cnnlab.kernels import registers
+from cnnlab.kernels.vector import lanes
 from cnnlab.runtime import thread_pool
 
 CPUS = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
+LARGEST = 32 << 20  # bytes: an array of this size lies in memory, or in a cache of many cores
 
 
 def describe() -> dict:
@@ -134,6 +136,39 @@ def memory_bandwidth(seconds: float = 0.3) -> float:
 def _triad(a, b, c, s):
     for i in range(a.size):
         a[i] = b[i] + s * c[i]
+
+
+@functools.cache
+def roofs() -> dict[str, float]:
+    """Bytes/s that reach one core from each cache, and from memory: the roofs of a roofline.
+
+    The array read takes half of the cache, of a cache of more than LARGEST a quarter of that.
+    """
+    result = {}
+    for name, size in (describe()["caches"] or {}).items():
+        a = ones(min(size // 2, LARGEST // 4) // 4)
+        times = max(1, (1 << 20) // a.nbytes)
+        call = functools.partial(read_all, a, times)
+        call()  # compiles
+        result[name.removesuffix("d")] = _best_rate(call, a.nbytes * times, 0.05)
+    return result | {"memory": memory_bandwidth()}
+
+
+def ones(n: int) -> np.ndarray:
+    """n float32 that begin at the start of a cache line, written: only then are there pages."""
+    a = lanes.zeros(n)
+    a[:] = 1
+    return a
+
+
+@numba.njit(nogil=True, fastmath=True)
+def read_all(a, times):
+    """The sum of a (M), `times` times over."""
+    total = np.float32(0)
+    for _ in range(times):
+        for i in range(a.size):
+            total += a[i]
+    return total
 
 
 def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:

@@ -37,6 +37,7 @@ from cnnlab.network import NETWORKS
 from cnnlab.ranks import cost_model, measure, world
 from cnnlab.ranks.virtual import Link, World
 from cnnlab.ranks.virtual.network import network_of
+from cnnlab.runtime import arguments
 from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.training import Replica, Sgd
 
@@ -351,12 +352,8 @@ def table(planned: Sequence[Plan], refused: Mapping[str, str]) -> str:
         numbers = one.images_per_second, 1e3 * one.seconds, one.busiest / 1e3, one.n_messages
         cells = (short(number) for number in (*numbers, one.held / 1e3))
         rows.append((one.variant, *cells, "extrapolated" * one.extrapolated))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
-    lines = [
-        f"{row[0]:{widths[0]}}  {line}".rstrip() for row, line in zip(rows, lines, strict=True)
-    ]
-    return "\n".join(lines + [f"{variant}: not planned: {why}" for variant, why in refused.items()])
+    lines = [f"{variant}: not planned: {why}" for variant, why in refused.items()]
+    return "\n".join([arguments.table(rows, "<>>>>>>"), *lines])
 
 
 def short(number: float) -> str:

@@ -1,71 +1,169 @@
-"""The pictures of challenges: your kernel beside the rungs of the lesson."""
+"""Challenges: a learner's kernel beside the rungs of a lesson, proved, timed or counted, drawn."""
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from cnnlab import cuda
-from cnnlab.measure import challenge as measured
-from cnnlab.measure.challenge import GOAL, MINE, MPI, Traffic
-from cnnlab.measure.timing import ratio
+from cnnlab.check import collective, device, exercise, threaded
+from cnnlab.check.kinds import empty
+from cnnlab.check.verdict import Verdict
+from cnnlab.measure import machine, timing
+from cnnlab.measure.bench import checked, layer_arguments, layer_call
+from cnnlab.measure.timing import Timing, ratio
+from cnnlab.network import Network
 from cnnlab.plots import charts
 from cnnlab.plots.style import GREY, as_rows, colors, figure, note
+from cnnlab.ranks import measure
+from cnnlab.ranks.cluster import cluster
+from cnnlab.runtime import thread_pool
+from cnnlab.runtime.failures import few
+
+MINE, GOAL, MPI = "mine", "vector", "MPI"  # the last is the collective of the library
+Rungs = Mapping[str, Callable]  # kernels of the lesson by name, with the arguments of `mine`
 
 
 def challenge(
-    operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, **how
+    operation: str,
+    mine: Callable,
+    rungs: Rungs | None = None,
+    *,
+    n_threads: int = 1,
+    batch: int = 64,
+    repeats: int = 9,
 ) -> Axes | None:
     """Prove a kernel, say what share of `vector` and of the machine's roof it reaches, and draw it.
 
-    `rungs` are kernels of the lesson by name, with the arguments of `mine`; `how` goes to
-    `measure.challenge.challenge`: `n_threads`, `batch`, `repeats`. The dashed line is the roof.
-    Returns None where the kernel is not right yet: only its verdict is shown.
+    All are timed in turn, at the network's sizes. On more than one thread the kernel must be
+    parallel, and is looked at for races. The dashed line is the roof, see `floor`. Returns None,
+    and times nothing, where the kernel is wrong or still empty: only its verdict is shown. Nothing
+    is asserted about time. Raises ValueError for an operation that the network does not have.
     """
-    result = measured.challenge(operation, mine, rungs, **how)
-    if result is None:
+    arrays, options = layer_arguments(operation, batch)
+    prove = exercise if n_threads == 1 else threaded
+    if still_open(operation, mine) or not prove(operation, mine):
         return None
-    print(result)
-    base, batch = next(iter(result.timings)), how.get("batch", 64)
-    bounds = {"roof": result.timings[base].median / result.floor} if result.floor else None
-    title = f"Your {operation} is at {result.of_goal:.0%} of {GOAL}"
-    return charts.speedups(
-        result.timings, base, per=f"batch of {batch}", title=title, bounds=bounds
-    )
+    calls = {GOAL: layer_call(GOAL, operation, batch)}
+    for name, kernel in {**(rungs or {}), MINE: mine}.items():
+        given = options if takes_stride(kernel) else ()
+        checked(operation, name, kernel, arrays, given)
+        calls[name] = functools.partial(kernel, *arrays, *given)
+    order = [*(rungs or {}), GOAL, MINE]
+    with thread_pool.threads(n_threads):
+        timings = timing.compare({name: calls[name] for name in order}, repeats=repeats)
+    share, base, roof, bounds = ratio(timings[GOAL], timings[MINE]).value, order[0], "", None
+    if least := floor(operation, batch, sum(array.nbytes for array in arrays), n_threads):
+        cores = "one core" if n_threads == 1 else f"{n_threads} cores"
+        roof = f", and {least / timings[MINE].median:.0%} of the roof of {cores}"
+        bounds = {"roof": timings[base].median / least}
+    print(f"Your {operation} reaches {share:.0%} of the speed of {GOAL}{roof}.")
+    title = f"Your {operation} is at {share:.0%} of {GOAL}"
+    return charts.speedups(timings, base, per=f"batch of {batch}", title=title, bounds=bounds)
+
+
+def still_open(operation: str, mine: Callable) -> bool:
+    """Whether an answer is still empty; says so."""
+    return empty(mine) and not Verdict(False, f"{operation}: the challenge is still open").report()
+
+
+def takes_stride(kernel: Callable) -> bool:
+    """Whether a kernel has an argument for the stride."""
+    return "stride" in inspect.signature(getattr(kernel, "py_func", kernel)).parameters
+
+
+def floor(operation: str, batch: int, moved: int, n_threads: int) -> float | None:
+    """The least seconds in which cores can do an operation that moves so many bytes.
+
+    Its multiply-adds take that long at their peak, or its arrays at the memory's bandwidth where no
+    cache holds them. None for an operation without multiply-adds.
+    """
+    work = Network().multiply_adds
+    work["conv_backward_input"] = work["conv_forward"]  # no step needs it, but it is as large
+    if operation not in work:
+        return None
+    seconds = 2 * work[operation] * batch / (machine.float32_peak() * n_threads)
+    largest = max((machine.describe()["caches"] or {"none": 0}).values())
+    return seconds if moved <= largest else max(seconds, moved / machine.memory_bandwidth())
 
 
 def challenge_ranks(
-    operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, **how
+    operation: str,
+    mine: Callable,
+    rungs: Rungs | None = None,
+    *,
+    n: int = 100_000,
+    n_ranks: int | None = None,
+    repeats: int = 11,
 ) -> Axes | None:
-    """Prove a collective, say what share of the MPI library's speed it reaches, and draw it.
+    """Prove a collective on 1 to 5 ranks, say what share of MPI's speed it reaches, and draw it.
 
-    `how` goes to `measure.challenge.challenge_ranks`: `n`, `n_ranks`, `repeats`. Returns None where
-    the collective is not right yet: only its verdict is shown.
+    `mine` and the `rungs` take (comm, array), see `check.collective`; `n` is the number of float32
+    on each of `n_ranks`, by default one for each core, from 2 to 8. Returns None, and times
+    nothing, where `mine` is wrong or still empty.
     """
-    timings = measured.challenge_ranks(operation, mine, rungs, **how)
-    if timings is None:
+    if still_open(operation, mine) or not collective.collective(operation, mine):
         return None
+    calls = {**(rungs or {}), MPI: None, MINE: mine}
+    with cluster(n_ranks or max(2, min(8, thread_pool.usable_cores()))) as ranks:
+        samples = ranks.run(measure.race, operation, calls, n, repeats)[0]
+    timings = {name: Timing(name, tuple(samples[name])) for name in calls}
     share = ratio(timings[MPI], timings[MINE]).value
     title = f"Your {operation} reaches {share:.0%} of the speed of MPI's own"
     print(f"{title}.")
     return charts.speedups(timings, base=MPI, title=title)
 
 
+# --- kernels in CUDA C: the bytes that they move --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes between global memory and the processor, as if nothing were cached, by kernel.
+
+    `least` is what any kernel moves: each array once.
+    """
+
+    operation: str
+    moved: dict[str, int]
+    least: int
+
+    def __str__(self) -> str:
+        times = {name: f"{moved / self.least:.3g}" for name, moved in self.moved.items()}
+        mine = times.pop(MINE)
+        others = "".join(f", {name} {times[name]}" for name in times)
+        return f"Your {self.operation} moves {mine} times the least bytes{others}."
+
+
 def challenge_traffic(
-    operation: str, mine: Callable, rungs: Mapping[str, Callable] | None = None, **how
+    operation: str, mine: Callable, rungs: Rungs | None = None, *, batch: int = 1
 ) -> Axes | None:
     """Prove kernels in CUDA C, say how many times the least bytes they move, and draw that.
 
-    `mine` and the `rungs` launch kernels on NumPy arrays; `how` goes to
-    `measure.challenge.challenge_traffic`: `batch`. Returns None where the kernel is not right
-    yet: only its verdict is shown.
+    `mine` and the `rungs` launch kernels on NumPy arrays. The emulator counts, at the network's
+    sizes, and finds the same on every machine. Returns None, and counts nothing, where the kernel
+    is wrong or still empty.
     """
-    result = measured.challenge_traffic(operation, mine, rungs, **how)
-    if result is None:
+    if still_open(operation, mine) or not device.exercise(operation, mine):
         return None
+    result = count(operation, {**(rungs or {}), MINE: mine}, batch)
     print(result)
     times = result.moved[MINE] / result.least
     return bytes_moved(result, title=f"Your {operation} moves {times:.3g} times the least bytes")
+
+
+def count(operation: str, functions: Mapping[str, Callable], batch: int = 1) -> Traffic:
+    """The bytes that functions which launch kernels move, each checked against the reference."""
+    arrays, options = layer_arguments(operation, batch)
+    moved = {}
+    for name, function in functions.items():
+        with cuda.traced() as traces:
+            checked(operation, name, function, arrays, options if takes_stride(function) else ())
+        moved[name] = sum(trace.moved() for trace in traces)
+    return Traffic(operation, moved, sum(array.nbytes for array in arrays))
 
 
 @figure
@@ -93,14 +191,41 @@ def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256
     stay there, the bytes those of one image, as if nothing were cached.
     """
     if cuda.gpu()[0]:
-        timings = measured.event_times(operation, functions, batch)
+        timings = event_times(operation, functions, batch)
         best = min(timings, key=lambda name: timings[name].median)
         title = f"{operation}, on {cuda.where()}: the fastest is “{best}”"
         return charts.speedups(timings, next(iter(timings)), per=f"batch of {batch}", title=title)
-    result = measured.count(operation, functions)
+    result = count(operation, functions)
     least = min(result.moved.values())
     best = [name for name, moved in result.moved.items() if moved == least]
     who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(result.moved)} move"
     times = least / result.least
     title = f"{operation}: {who} the least, {times:.3g} times what any kernel must"
     return bytes_moved(result, title=title)
+
+
+def event_times(
+    operation: str, functions: Mapping[str, Callable], batch: int = 256, repeats: int = 15
+) -> dict[str, Timing]:
+    """The seconds between two events around each function's launches, by name, taking turns.
+
+    The functions are checked first, on the same arrays, and warm then. Needs CuPy and a GPU.
+    """
+    arrays, options = layer_arguments(operation, batch)
+    there = [cuda.array_module().asarray(array) for array in arrays]
+    calls = {
+        name: functools.partial(function, *there, *(options if takes_stride(function) else ()))
+        for name, function in functions.items()
+    }
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for name, call in calls.items():
+
+        def fetched(*_, call=call) -> None:
+            call()
+            arrays[-1][...] = there[-1].get()
+
+        checked(operation, name, fetched, arrays, options)
+    for _ in range(few(repeats)):
+        for name, call in calls.items():
+            samples[name].append(cuda.seconds(call))
+    return {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}

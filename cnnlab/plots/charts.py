@@ -10,7 +10,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import PowerNorm
 
 from cnnlab.kernels import BASE
 from cnnlab.measure import bench
@@ -37,8 +36,8 @@ from cnnlab.runtime import thread_pool
 from cnnlab.runtime.arguments import one_of
 
 __all__ = [
-    "COLORS", "colors", "confusion", "describe", "filters", "images", "layer_times",
-    "learning_curves", "rates", "roofline", "scaling", "speedups", "style",
+    "COLORS", "colors", "describe", "filters", "images", "layer_times",
+    "learning_curves", "roofline", "scaling", "speedups", "style",
 ]  # fmt: skip
 
 Named = Mapping[str, float]
@@ -142,46 +141,6 @@ def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads
 
 
 @measured
-def rates(
-    sizes: Mapping[float, Timing],
-    work: float,
-    peak: float,
-    *,
-    what: str,
-    counts: Sequence[int] = (),
-    counted: str = "",
-    marks: Named | None = None,
-) -> Axes:
-    """Draw GFLOP/s of calls of `work` FLOP over their sizes, under the line `peak` (FLOP/s).
-
-    `what` says what the sizes are. `counts`, one for each size, stand as bars below, as `counted`;
-    `marks` are sizes with a name, such as that of a cache.
-    """
-    x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
-    value, low, high = (
-        work / np.array([(t.median, t.high, t.low) for t in sizes.values()])
-    ).T / 1e9
-    _, ax = plt.subplots(figsize=(7, 3.6))
-    bars = ax.twinx() if len(counts) else None
-    if bars:
-        bars.bar(np.arange(len(x)), counts, 0.5, color=WRONG, alpha=0.35)
-        bars.set(ylabel=counted, ylim=(0, 2.5 * max(*counts, 1)))
-        bars.grid(visible=False)
-    ax.axhline(peak / 1e9, color=GREY, linestyle="--", linewidth=1.2)
-    note(ax, "the core's peak", (0, peak / 1e9), (0, 3), color=GREY)
-    for name, at in marks.items():
-        place = np.interp(np.log(at), np.log(x), np.arange(len(x)))
-        ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
-        note(ax, name, (place, 0), (4, 4), color=GREY)
-    ax.errorbar(
-        np.arange(len(x)), value, [value - low, high - value], fmt="o-", color=INK, **ERRORS
-    )
-    ax.set(xlabel=what, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
-    ax.set_xticks(np.arange(len(x)), [f"{size:,.0f}" for size in x])
-    return ax
-
-
-@measured
 def roofline(
     points: Mapping[str, Point],
     peak: float,
@@ -193,8 +152,8 @@ def roofline(
     """Draw points (FLOP/byte, FLOP/s) under the roof: `peak` FLOP/s and `bandwidth` bytes/s.
 
     `ceilings` are lower peaks by name, such as the peak of narrower vectors; `caches` the bytes/s
-    from each cache, see `measure.probes.roofs`. After Williams, Waterman and Patterson, "Roofline",
-    CACM 2009.
+    from each cache, see `measure.machine.roofs`. After Williams, Waterman and Patterson,
+    "Roofline", CACM 2009.
     """
     _, ax = plt.subplots(figsize=(8, 4.4))
     x, y = np.array(list(points.values()), float).reshape(-1, 2).T
@@ -248,20 +207,6 @@ def learning_curves(
         label_ends(ax, labels)
     axes[1].yaxis.set_major_formatter("{x:.1%}")
     return axes
-
-
-@figure
-def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
-    """Draw how many images of each true class (row) were classified as each class (column)."""
-    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it is slow
-
-    _, ax = plt.subplots(figsize=(5.2, 5))
-    display = ConfusionMatrixDisplay(np.asarray(matrix), display_labels=class_names)
-    root = {"norm": PowerNorm(0.5, vmin=0)}  # shows rare mistakes
-    display.plot(ax=ax, cmap="Blues", colorbar=False, im_kw=root, values_format="d")
-    ax.set(xlabel="predicted", ylabel="true")
-    ax.grid(visible=False)
-    return ax
 
 
 @measured

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.colors import ListedColormap
 from matplotlib.ticker import EngFormatter, LogLocator
 
 from cnnlab.measure.timing import Timing
@@ -178,81 +178,9 @@ def launch_grid(
     return ax
 
 
-@figure
-def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
-    """Draw the first requests of a warp for an array, with a panel for each trace.
-
-    A row is one access in the source by 32 threads together, from the first thread (dark) to the
-    last (light). A box is a sector of 32 bytes, grey if the request moves it; the number below is
-    its first element. Sectors that no request touches are left out.
-    """
-    _, axes = plt.subplots(
-        len(traces),
-        1,
-        figsize=(9, 0.5 + (0.75 + 0.3 * requests) * len(traces)),
-        squeeze=False,
-    )
-    for ax, (name, trace) in zip(axes[:, 0], traces.items(), strict=True):
-        per = 32 // next(a.item for a in trace.arrays if a.name == array)
-        rows = [trace.index[r] for r in trace.requests(array)[:requests]]
-        sectors = np.unique(np.concatenate(rows) // per)
-        for row, places in enumerate(rows):
-            slots = np.searchsorted(sectors, places // per)
-            for slot in range(len(sectors)):
-                moved = slot in slots
-                color = to_rgba(GREY, 0.3) if moved else "none"
-                look = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4}
-                ax.add_patch(plt.Rectangle((slot, row - 0.4), 1, 0.8, **look))
-            shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(places)))
-            within = (places % per + 0.5) / per
-            ax.scatter(slots + within, np.full(len(places), row), c=shades, s=10, marker="s")
-        ax.set(ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)), ylabel="request")
-        ax.set_xticks(range(len(sectors)), sectors * per, fontsize=7)
-        ax.tick_params(axis="x", labelbottom=True, length=0)
-        ax.grid(visible=False)
-        mean = np.mean([len(np.unique(places // per)) for places in rows])
-        ax.set_title(
-            f"{name}: {mean:.3g} {'sector' if mean == 1 else 'sectors'} a request", fontsize=10
-        )
-    widest = max(ax.dataLim.x1 for ax in axes[:, 0])
-    for ax in axes[:, 0]:
-        ax.set_xlim(0, np.ceil(widest))
-    axes[-1, 0].set_xlabel(f"place in {array} at which a sector begins")
-    return axes[:, 0]
-
-
-@figure
-def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
-    """Draw a block's accesses to a shared array from barrier to barrier, a panel for each trace.
-
-    Between two barriers, a dot is an element that was read, a ring one that was written.
-    """
-    shape = 1, len(traces)
-    steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())
-    size = (9, 1.2 + 0.28 * steps)
-    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True)
-    for ax, (name, trace) in zip(axes[0], traces.items(), strict=True):
-        number = next(i for i, a in enumerate(trace.arrays) if a.name == array)
-        mine = (trace.array == number) & (trace.block == block)
-        for write, look in (
-            (False, {"color": COLORS["vector"], "s": 8, "label": "read"}),
-            (
-                True,
-                {"facecolors": "none", "edgecolors": COLORS["device"], "s": 26, "label": "written"},
-            ),
-        ):
-            rows = mine & ((trace.flags & 1 > 0) == write)
-            ax.scatter(trace.index[rows], trace.barriers[rows], linewidth=0.8, **look)
-        ax.set_title(name, fontsize=10)
-        ax.set(xlabel=f"place in {array}", yticks=range(steps), ylim=(steps - 0.5, -0.5))
-    axes[0, 0].set_ylabel("barriers passed")
-    axes[0, -1].legend(loc="lower right", fontsize=8)
-    return axes[0]
-
-
 # --- pictures of what a kernel's threads touch ----------------------------------------------------
 
-WRITE, BANKS, MOST_THREADS = 1, 32, 256
+WRITE, MOST_THREADS = 1, 256
 
 
 def accesses(traces: Sequence, *, threads: int = MOST_THREADS) -> np.ndarray | None:
@@ -312,31 +240,3 @@ def _draw(traces: Sequence, threads: int) -> np.ndarray:
             ax.set_visible(False)
         row[0].set_ylabel(f"{trace.kernel}\nelement")
     return axes
-
-
-@figure
-def banks(trace, array: str, *, write: bool = False) -> Axes:
-    """Draw the banks of the first request for a shared array that takes the most turns.
-
-    A column is one of the 32 banks, a row a turn; a square is a word, with the number of a thread
-    that wants it. A request without a conflict is one row.
-    """
-    requests, turns = trace.requests(array, write), trace.conflicts(array, write)
-    rows = requests[int(turns.argmax())]
-    number = next(i for i, each in enumerate(trace.arrays) if each.name == array)
-    words = trace.index[rows] * trace.arrays[number].item // 4
-    words, first = np.unique(words, return_index=True)
-    _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
-    height = np.zeros(BANKS, int)
-    for word, at in zip(words, first, strict=True):
-        bank = word % BANKS
-        look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
-        ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
-        text = str(trace.thread[rows[at]] % 32)
-        ax.text(bank, height[bank], text, ha="center", va="center", fontsize=7, color=INK)
-        height[bank] += 1
-    ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))
-    ax.set(xlabel="bank; the number is a thread of the warp", ylabel="turn")
-    ax.set_xticks(range(0, BANKS, 4))
-    ax.grid(visible=False)
-    return ax

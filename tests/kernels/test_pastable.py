@@ -24,11 +24,10 @@ from cnnlab.network import report_network
 from tests.source import NOTEBOOKS
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
-# Not for pasting: steps made of other kernels, what compiled kernels call, probes, which are of no
-# operation.
+# Not for pasting: steps made of other kernels, what compiled kernels call.
 NOT_ALONE = (
     r"registers|allreduce|workers|vector\.(steps|side_by_side)|threads\.steps"
-    r"|variants\.(pieces|probes)"
+    r"|variants\.pieces"
 )
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 

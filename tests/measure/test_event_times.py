@@ -1,7 +1,7 @@
 import pytest
 
 from cnnlab.kernels.variants.cuda_c import LADDER
-from cnnlab.measure.challenge import event_times
+from cnnlab.plots.challenge import event_times
 from tests.cuda.stand_in import Array
 from tests.cuda.test_cupy_device import stand_in  # noqa: F401
 

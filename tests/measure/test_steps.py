@@ -41,18 +41,6 @@ def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
     assert epoch == {"loops": 6 * 3000, "vector": 3 * 3000}
 
 
-def test_the_peak_takes_part_as_the_time_of_an_epochs_multiply_adds(monkeypatch):
-    monkeypatch.setattr(bench.machine, "peak_sweep", lambda: (print, bench.FLOPS / 2))
-
-    def compare(given, *, min_time, **how):
-        assert min_time == 0.03
-        return {name: timing.Timing(name, (3.0,)) for name in given}
-
-    monkeypatch.setattr(timing, "compare", compare)
-    result = bench.epochs(contestants("loops"), 20, 1, peak=True, min_time=0.03)
-    assert result["peak"].median == 6 and result["loops"].median == 9000
-
-
 def test_a_wrong_contestant_is_not_timed(monkeypatch):
     result = contestants("vector", "loops")
     timed = []

@@ -1,5 +1,5 @@
 from cnnlab import cuda
-from cnnlab.measure import challenge
+from cnnlab.plots import challenge
 
 SOURCE = """
 extern "C" __global__ void sb(const float* y, const float* dy, float* dz, int size)
@@ -20,12 +20,16 @@ def test_bytes_are_counted_beside_the_rungs_and_the_least(capsys):
     twice = launching(
         SOURCE.replace("if (i < size) dz", "if (i < size) dz[i] += 1; if (i < size) dz")
     )
-    result = challenge.challenge_traffic("sigmoid_backward", y, {"twice": twice})
+    result = challenge.count("sigmoid_backward", {"twice": twice, "mine": y})
     assert list(result.moved) == ["twice", "mine"]
     assert result.least == 3 * 4 * 6 * 24 * 24
     assert result.moved == {"twice": result.least * 5 // 3, "mine": result.least}
-    assert "no access is at fault" in capsys.readouterr().out
-    assert str(result) == ("Your sigmoid_backward moves 1 times the least bytes, twice 1.67.")
+    said = "Your sigmoid_backward moves 1 times the least bytes, twice 1.67."
+    ax = challenge.challenge_traffic("sigmoid_backward", y, {"twice": twice})
+    assert ax.figure.get_suptitle() == "Your sigmoid_backward moves 1 times the least bytes"
+    assert str(result) == said
+    out = capsys.readouterr().out
+    assert "no access is at fault" in out and out.endswith(f"{said}\n")
 
 
 def test_nothing_is_counted_for_a_kernel_at_fault(capsys):

@@ -2,10 +2,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from cnnlab.lessons.lesson_53 import (
+    Compute,
+    Look,
+    compute_model,
+    step_seconds,
+    training_seconds,
+)
 from cnnlab.measure import timing
-from cnnlab.measure.worlds import Compute, compute_model, step_seconds, training_seconds
 from cnnlab.ranks.virtual import Link
-from cnnlab.training.pace import Look
 
 LINK = Link(latency=10e-6, bandwidth=1e9, call=0.0)
 COST = Compute(step=20e-6, image=2e-6)

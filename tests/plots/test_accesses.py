@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.plots.pictures import accesses, banks
+from cnnlab.lessons.lesson_31 import banks
+from cnnlab.plots.pictures import accesses
 
 matplotlib.use("Agg")
 SOURCE = """

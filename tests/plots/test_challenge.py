@@ -3,7 +3,6 @@ import matplotlib.pyplot as plt
 import pytest
 
 from cnnlab.lessons import lesson_51
-from cnnlab.measure.challenge import Challenge
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import challenge
 
@@ -14,34 +13,33 @@ matplotlib.use("Agg")
 def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys, floor, bound):
     seconds = {"rung": 8.0, "vector": 1.0, "mine": 2.0}
     timings = {name: Timing(name, (time,) * 3) for name, time in seconds.items()}
-    result = Challenge("dense_forward", timings, floor, 1)
-    monkeypatch.setattr(challenge.measured, "challenge", lambda *_, **__: result)
-    ax = challenge.challenge("dense_forward", print)
+    monkeypatch.setattr(challenge, "exercise", lambda *_: True)
+    monkeypatch.setattr(challenge, "checked", lambda *_: None)
+    monkeypatch.setattr(challenge.timing, "compare", lambda calls, repeats: timings)
+    monkeypatch.setattr(challenge, "floor", lambda *_: floor)
+    ax = challenge.challenge("dense_forward", print, {"rung": print})
     assert [label.get_text() for label in ax.get_yticklabels()] == list(seconds)
     assert ax.figure.get_suptitle() == "Your dense_forward is at 50% of vector"
     texts = [text.get_text() for text in ax.texts]
     assert [text for text in texts if "×" not in text] == bound
+    said = capsys.readouterr().out
+    assert said.startswith("Your dense_forward reaches 50% of the speed of vector")
+    assert ("25% of the roof" in said) == bool(floor)
     if floor:
         assert ax.lines[-1].get_xdata()[0] == 16  # times faster than the first rung
-        assert "reaches 50% of the speed of vector, and 25% of the roof" in capsys.readouterr().out
     plt.close("all")
-
-
-def test_nothing_is_drawn_for_a_wrong_kernel(monkeypatch):
-    monkeypatch.setattr(challenge.measured, "challenge", lambda *_, **__: None)
-    assert challenge.challenge("dense_forward", print) is None
-    assert plt.get_fignums() == []
 
 
 def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
     result = challenge.Traffic("relu", {"rung": 4000, "mine": 2000}, 1000)
-    monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: result)
+    monkeypatch.setattr(challenge.device, "exercise", lambda *_: True)
+    monkeypatch.setattr(challenge, "count", lambda *_: result)
     ax = challenge.challenge_traffic("relu", print)
     assert ax.figure.get_suptitle() == "Your relu moves 2 times the least bytes"
     assert [text.get_text() for text in ax.texts][::2] == ["any kernel must", "2 kB, 2 times that"]
     assert ax.lines[0].get_xdata()[0] == 1
     assert capsys.readouterr().out == "Your relu moves 2 times the least bytes, rung 4.\n"
-    monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: None)
+    monkeypatch.setattr(challenge.device, "exercise", lambda *_: False)
     assert challenge.challenge_traffic("relu", print) is None
     plt.close("all")
 

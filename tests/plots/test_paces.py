@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cnnlab.lessons import lesson_53
-from cnnlab.training.pace import Look
+from cnnlab.lessons.lesson_53 import Look
 
 matplotlib.use("Agg")
 HIT = [Look(1, 100, 16, 0.4, 0.9), Look(2, 200, 16, 0.4, 0.98)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
+from cnnlab.lessons import lesson_30, lesson_31
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures
 from cnnlab.ranks.schedules import ring, tree
@@ -44,7 +45,7 @@ def saved(axes) -> int:
 
 
 def test_requests_show_the_sectors_that_are_moved(traces):
-    axes = pictures.warp_requests(traces, "a", title="Requests")
+    axes = lesson_30.warp_requests(traces, "a", title="Requests")
     titles = [ax.get_title() for ax in axes]
     assert titles == ["neighbours: 4 sectors a request", "every other: 8 sectors a request"]
     assert [len(ax.patches) for ax in axes] == [4, 8]
@@ -53,7 +54,7 @@ def test_requests_show_the_sectors_that_are_moved(traces):
 
 
 def test_shared_steps_show_reads_and_writes_between_barriers(traces):
-    axes = pictures.shared_steps(traces, "sums")
+    axes = lesson_31.shared_steps(traces, "sums")
     read, written = (dots.get_offsets() for dots in axes[0].collections)
     assert sorted(map(tuple, read)) == [(i, 1) for i in range(32)]
     assert sorted(map(tuple, written)) == [(i, 0) for i in range(32)]

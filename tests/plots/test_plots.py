@@ -8,6 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
+from cnnlab.lessons import lesson_04, lesson_06
 from cnnlab.measure import machine
 from cnnlab.measure.scaling import Amdahl
 from cnnlab.measure.timing import Timing
@@ -37,7 +38,7 @@ EVERY = {
     ),
     "scaling": lambda: charts.scaling([1, 2], [timing("threads", 8.0), timing("threads", 5.0)]),
     "roofline": lambda: charts.roofline({"a": (1, 2e9), "b": (1, 2.1e9)}, 1.5e11, 1.2e10),
-    "rates": lambda: charts.rates(
+    "rates": lambda: lesson_06.rates(
         {n: timing(str(n), 1.0, 1.1, 0.9) for n in (1, 2, 4)},
         1e9,
         2e9,
@@ -47,7 +48,7 @@ EVERY = {
         marks={"L2": 2.5},
     ),
     "learning_curves": lambda: charts.learning_curves({"loops": HISTORY, "vector": HISTORY}),
-    "confusion": lambda: charts.confusion(np.eye(10, dtype=int) * 1000 + 1),
+    "confusion": lambda: lesson_04.confusion(np.eye(10, dtype=int) * 1000 + 1),
     "layer_times": lambda: charts.layer_times({"loops": {"conv": 3.0, "pool": 1.0}}),
 }
 
@@ -101,7 +102,7 @@ def test_every_figure_has_the_style(name):
 def test_title_and_caption():
     figure = charts.speedups({"loops": LOOPS}, title="One core", caption="A laptop").figure
     assert (figure.get_suptitle(), figure.get_supxlabel()) == ("One core", "A laptop")
-    assert charts.confusion(np.eye(2, dtype=int)).figure.get_supxlabel() == ""
+    assert lesson_04.confusion(np.eye(2, dtype=int)).figure.get_supxlabel() == ""
     assert charts.speedups({"loops": LOOPS}, caption="").figure.get_supxlabel() == ""
 
 
@@ -220,7 +221,7 @@ def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
 
 
 def test_confusion_has_the_true_class_in_rows():
-    ax = charts.confusion([[5, 2], [0, 7]], ["cat", "dog"])
+    ax = lesson_04.confusion([[5, 2], [0, 7]], ["cat", "dog"])
     assert ax.images[0].get_array().tolist() == [[5, 2], [0, 7]]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted", "true")
     assert [label.get_text() for label in ax.get_yticklabels()] == ["cat", "dog"]

@@ -2,7 +2,6 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-from cnnlab.measure.challenge import Traffic
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import challenge
 
@@ -24,7 +23,7 @@ def close_figures():
 )
 def test_without_a_gpu_the_bytes_are_drawn(monkeypatch, moved, said):
     monkeypatch.setattr(challenge.cuda, "gpu", lambda: (False, ""))
-    monkeypatch.setattr(challenge.measured, "count", lambda *_: Traffic("relu", moved, 1000))
+    monkeypatch.setattr(challenge, "count", lambda *_: challenge.Traffic("relu", moved, 1000))
     ax = challenge.rungs("relu", {})
     assert ax.figure.get_suptitle().startswith(said)
     assert "kB moved" in ax.get_xlabel()
@@ -33,7 +32,7 @@ def test_without_a_gpu_the_bytes_are_drawn(monkeypatch, moved, said):
 def test_on_a_gpu_the_times_are_drawn(monkeypatch):
     timings = {name: Timing(name, (t,) * 9) for name, t in {"a": 2e-5, "b": 1e-5}.items()}
     monkeypatch.setattr(challenge.cuda, "gpu", lambda: (True, "GPU: Tesla T4"))
-    monkeypatch.setattr(challenge.measured, "event_times", lambda *_: timings)
+    monkeypatch.setattr(challenge, "event_times", lambda *_: timings)
     ax = challenge.rungs("relu", {})
     assert ax.figure.get_suptitle() == "relu, on GPU: Tesla T4: the fastest is “b”"
     assert "times faster than a" in ax.get_xlabel() and "batch of 256" in ax.get_xlabel()
