@@ -194,7 +194,7 @@ class Server(Together):
     rank, to the same bits each time. Beyond it, workers draw from a `Pool`, and gradients are
     applied as they arrive; with "any" no worker waits. Each server keeps clocks of its own; rank 0
     hands out the pieces. `compress` is for gradients, see `Parcels`. With `lost` "go-on" workers
-    may be killed, if the ranks are under guard, see `ranks.guard`. On a server `clocks` (W) counts
+    may be killed, if the ranks are under guard, see `ranks.job`. On a server `clocks` (W) counts
     the gradients applied of each worker in the latest epoch, and `losses` (W) adds theirs up.
     Raises ValueError without a worker, for options that exclude each other, and in `make_room` for
     stale steps of an optimiser with state.

@@ -28,7 +28,7 @@ IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
 # operation.
 NOT_ALONE = (
     r"registers|allreduce|workers|vector\.(steps|side_by_side)|threads\.steps"
-    r"|variants\.(pieces|probes)"
+    r"|variants\.probes"
 )
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 
