@@ -5,7 +5,6 @@ parameters and the next piece of work once that clock is at most `staleness` ahe
 one's (stale synchronous parallel: Ho and others, 2013). Lesson 54 has that on half a page.
 """
 
-import copy
 import math
 import os
 import sys
@@ -15,7 +14,7 @@ import numpy as np
 
 from cnnlab.distributed import compression
 from cnnlab.distributed.compressors import compressor
-from cnnlab.distributed.holder import Flat, check_apart
+from cnnlab.distributed.holder import Part, check_apart
 from cnnlab.ranks import mpi
 from cnnlab.ranks.job import Lost, Survivors
 from cnnlab.ranks.schedules import block
@@ -172,21 +171,6 @@ class Parcels:
         return message[:8].view(np.float64).tolist() + message[8 : 8 * HEAD].view(np.int64).tolist()
 
 
-class Shard:
-    """A server's block of a replica: views of its parameters, gradients and optimiser's state."""
-
-    def __init__(self, replica: Replica, mine: slice):
-        self.params, self.grads = Flat(replica.params.flat[mine]), Flat(replica.grads.flat[mine])
-        self.optimizer, n = copy.copy(replica.optimizer), replica.params.flat.size
-        state = replica.optimizer.state.items()
-        self.optimizer.state = {name: a[mine] if a.shape == (n,) else a for name, a in state}
-        self.optimizer.begin(self.params)
-
-    def update(self, n_images: int) -> None:
-        """Step along the gradients, which are summed over `n_images`."""
-        self.optimizer.update(self.params, self.grads, n_images)
-
-
 class Server(Together):
     """The first `servers` ranks keep a block of the parameters each; the others are workers.
 
@@ -310,7 +294,7 @@ class Server(Together):
     def serve(self, replica: Replica, order: np.ndarray) -> float:
         """Apply gradients as they arrive, and send parameters to those who may go on."""
         first = self.begin(replica, order)
-        shard = Shard(replica, self.blocks(replica.params.flat.size)[self.rank])
+        shard = Part(replica, self.blocks(replica.params.flat.size)[self.rank])
         for rank in self.comm.lost if self.enduring else ():
             self.pool.lose(rank - 1)
             first[rank - 1] = END
@@ -329,7 +313,7 @@ class Server(Together):
                     self.working.remove(ready)
         return self.losses.sum() if self.rank == FIRST else 0.0
 
-    def take(self, shard: Shard, message: np.ndarray, gradient: np.ndarray) -> None:
+    def take(self, shard: Part, message: np.ndarray, gradient: np.ndarray) -> None:
         """Receive a gradient from anybody and apply it; or take back a lost worker's piece."""
         try:
             self.comm.Recv(message, mpi.ANY_SOURCE, self.call)
@@ -352,13 +336,13 @@ class Server(Together):
         """Whether a worker that waits gets an answer: a piece within the staleness, or the end."""
         return self.pool.empty or (self.pool.left and self.lead(worker) <= self.staleness)
 
-    def reply(self, shard: Shard, worker: int) -> bool:
+    def reply(self, shard: Part, worker: int) -> bool:
         """Send a worker parameters and a piece of work; whether there was one."""
         piece = self.pool.draw(worker)
         self.comm.Send(np.append(shard.params.flat, np.float32(piece)), worker + self.n_servers)
         return piece != END
 
-    def apply(self, shard: Shard, worker: int, gradient: np.ndarray) -> None:
+    def apply(self, shard: Part, worker: int, gradient: np.ndarray) -> None:
         """Take a gradient in; without staleness, step once those of all workers are there."""
         self.clocks[worker] += 1
         self.parts[worker] = gradient

@@ -144,11 +144,8 @@ class ThroughPython(DataParallel):
         return None
 
 
-class Overlapping(DataParallel):
+class Overlapping(ThroughPython):
     """Data parallelism in two halves: one's message is on its way while the other is computed."""
-
-    def loop(self, replica: Replica) -> None:
-        """No compiled loop: each step is led by Python."""
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
