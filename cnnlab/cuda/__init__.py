@@ -10,6 +10,7 @@ and on the emulator otherwise. Within `traced()` the emulator runs them and logs
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from cnnlab.cuda.arguments import function_in
@@ -109,9 +110,8 @@ def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], 
 def traced() -> Iterator[list]:
     """Run all kernels of a `with` block on the emulator; yield the list of their traces.
 
-    Of a launch with millions of accesses, some blocks are traced, and the trace says so.
-
-    A trace has faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
+    Of a launch with millions of accesses, some blocks are traced, and the trace says so. A trace
+    has faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
     """
     global _traces
     outer, _traces = _traces, []
@@ -142,10 +142,9 @@ def graph(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
         from cnnlab.cuda.cupy_device import capture
 
         return capture(stages)
-    calls = [call for stage in stages for call in stage]
 
     def replay() -> None:
-        for call in calls:
+        for call in chain.from_iterable(stages):
             call()
 
     return replay

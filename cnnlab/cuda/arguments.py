@@ -1,6 +1,5 @@
 """What the kernels of a source take, read from its text, and the arguments that fit."""
 
-import functools
 import math
 import numbers
 import re
@@ -9,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-HEAD = re.compile(
-    r"__launch_bounds__\s*\([^)]*\)|__align__\s*\([^)]*\)|__(?:restrict|restrict__)\b"
-)
+HEAD = re.compile(r"__(?:launch_bounds|align)__\s*\([^)]*\)|__(?:restrict|restrict__)\b")
 KERNEL = re.compile(
     r"(template\s*<[^>]*>\s*)?([\w\s\"]*?)\b__global__\s+([\w\s]*?)(\w+)\s*"
     r"\(((?:[^()]|\([^()]*\))*)\)"
@@ -147,24 +144,22 @@ def checked(kernel: str, parameter: Parameter, value):
         got = f"the number {value}" if isinstance(value, np.generic) else type(value).__name__
         got = value.dtype if known else got
         raise TypeError(f"{kernel}: {name}: expected an array of {np.dtype(dtype)}, got {got}")
+    wrong = None
     if not value.flags.c_contiguous:
-        raise ValueError(
-            f"{kernel}: {name}: expected a C-contiguous array, got strides {value.strides}"
-        )
-    if not const and not getattr(value.flags, "writeable", True):
-        raise ValueError(
-            f"{kernel}: {name}: expected an array to write to, got one that is read-only"
-        )
-    if value.size % many:
-        raise ValueError(
-            f"{kernel}: {name}: expected a multiple of {many} elements, got {value.size}"
-        )
+        wrong = f"a C-contiguous array, got strides {value.strides}"
+    elif not const and not getattr(value.flags, "writeable", True):
+        wrong = "an array to write to, got one that is read-only"
+    elif value.size % many:
+        wrong = f"a multiple of {many} elements, got {value.size}"
+    if wrong:
+        raise ValueError(f"{kernel}: {name}: expected {wrong}")
     return value
 
 
 def number(name: str, kind: str, value):
     """A number as a C type; raises TypeError if it is none, ValueError if it does not fit."""
-    limits = limits_of(kind)
+    dtype = np.dtype(NUMBERS[kind])
+    limits = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else None
     wanted = TRUTHS if kind == "bool" else WHOLE if limits else numbers.Real
     if not isinstance(value, wanted) or (kind != "bool" and isinstance(value, TRUTHS)):
         got = f"an array of {value.dtype}" if np.ndim(value) else repr(value)
@@ -174,15 +169,6 @@ def number(name: str, kind: str, value):
     if kind == "float" and FLOAT_MOST < abs(value) < math.inf:
         raise ValueError(f"{name}: expected float, got {value}, which is too large for it")
     return NUMBERS[kind](value)
-
-
-@functools.cache
-def limits_of(kind: str) -> tuple[int, int] | None:
-    """The least and the most of a C type of whole numbers; None for one of other numbers."""
-    dtype = np.dtype(NUMBERS[kind])
-    if dtype.kind not in "iu":
-        return None
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def address(array) -> int:

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import math
 from collections.abc import Callable, Iterator
 from math import prod
 
@@ -127,7 +126,7 @@ class Layerwise(OnDevice):
 
     def _arrays(self):
         """Memory for a batch by name, made once: a graph keeps the addresses."""
-        net, empty = self._params.network, self._xp.empty
+        net, empty = self.network, self._xp.empty
         batches = {name: net[name].shape for name in ("conv", "pool", "dense")}
         batches["x"] = net.image_shape
         made = {name: empty((self.batch, *shape), np.float32) for name, shape in batches.items()}
@@ -136,101 +135,91 @@ class Layerwise(OnDevice):
 
     def _sizes(self):
         """The sizes that the kernels of each layer take after their arrays."""
-        n, net = self.batch, self._params.network
+        n, net = self.batch, self.network
         conv, pool, dense = (net[name] for name in ("conv", "pool", "dense"))
-        return (
-            (n, *conv.input_shape, conv.layer.filters, conv.layer.kernel, 1),
-            (n, *pool.input_shape, pool.layer.size, pool.layer.size),
-            (n, math.prod(dense.input_shape), *dense.shape),
-        )
+        return {
+            "conv": (n, *conv.input_shape, conv.layer.filters, conv.layer.kernel, 1),
+            "pool": (n, *pool.input_shape, pool.layer.size, pool.layer.size),
+            "dense": (n, prod(dense.input_shape), *dense.shape),
+        }
 
     def _plain(self) -> list[list[Call]]:
         """One launch per operation of the contract."""
-        n, net, a = self.batch, self._params.network, self._arrays()
-        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = Parameters(net, flat=self._flat)
-        conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db = Parameters(net, flat=self._grads)
+        n, a, over, per = self.batch, self._arrays(), self._over, self._per
+        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = Parameters(self.network, flat=self._flat)
         conv_z, pool_z, dense_z = (self._xp.empty_like(a[k]) for k in ("conv", "pool", "dense"))
         conv_dz, pool_dz = self._xp.empty_like(conv_z), self._xp.empty_like(pool_z)
-        conv, pool, dense = self._sizes()
-        over, per = self._over, self._per
+        conv, pool, dense = self._sizes().values()
         calls = [
             self._take(a["x"], a["y"]),
             over("conv", "conv_forward", conv_z.size, a["x"], conv_w, conv_b, conv_z, *conv),
             over("elementwise", "sigmoid", conv_z.size, conv_z, a["conv"], conv_z.size),
             over("pool", "pool_forward", pool_z.size, a["conv"], pool_w, pool_b, pool_z, *pool),
             over("elementwise", "sigmoid", pool_z.size, pool_z, a["pool"], pool_z.size),
-            per("dense", "dense_forward", n * net.classes, 64, a["pool"], dense_w, dense_b, dense_z,
+            per("dense", "dense_forward", dense_z.size, 64, a["pool"], dense_w, dense_b, dense_z,
                 *dense),
             over("elementwise", "sigmoid", dense_z.size, dense_z, a["dense"], dense_z.size),
             over("elementwise", "cross_entropy", n, a["dense"], a["y"], a["ddense"],
-                 self._losses, n, net.classes),
-            over("dense", "dense_backward_weights", dense_w.size, a["pool"], a["ddense"], dense_dw,
-                 *dense),
-            per("conv", "conv_backward_bias", net.classes, 256, a["ddense"], dense_db, n,
-                net.classes, 1),
+                 self._losses, n, self.network.classes),
+            *self._learn("dense", a["pool"], a["ddense"]),
             over("dense", "dense_backward_input", a["pool"].size, a["ddense"], dense_w,
                  a["dpool"], *dense),
             over("elementwise", "sigmoid_backward", pool_z.size, a["pool"], a["dpool"], pool_dz,
                  pool_z.size),
-            per("pool", "pool_backward_weights", pool_w.size, 256, a["conv"], pool_dz, pool_dw,
-                *pool),
-            per("conv", "conv_backward_bias", len(conv_w), 256, pool_dz, pool_db, n, len(conv_w),
-                math.prod(net["pool"].shape[1:])),
+            *self._learn("pool", a["conv"], pool_dz),
             over("pool", "pool_backward_input", conv_z.size, pool_dz, pool_w, a["dconv"], *pool),
             over("elementwise", "sigmoid_backward", conv_z.size, a["conv"], a["dconv"], conv_dz,
                  conv_z.size),
-            per("conv", "conv_backward_weights", conv_w.size, 256, a["x"], conv_dz, conv_dw, *conv),
-            per("conv", "conv_backward_bias", len(conv_w), 256, conv_dz, conv_db, n, len(conv_w),
-                math.prod(net["conv"].shape[1:])),
+            *self._learn("conv", a["x"], conv_dz),
             self._update(),
         ]  # fmt: skip
         return [[call] for call in calls]
 
     def _fused(self) -> list[list[Call]]:
         """Fused launches, which never write a preactivation; a layer's gradients share a stage."""
-        n, net, a = self.batch, self._params.network, self._arrays()
-        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = Parameters(net, flat=self._flat)
-        conv_dw, conv_db, pool_dw, pool_db, dense_dw, dense_db = Parameters(net, flat=self._grads)
-        conv, pool, dense = self._sizes()
-        over, per = self._over, self._per
+        a, over, per = self._arrays(), self._over, self._per
+        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = Parameters(self.network, flat=self._flat)
+        conv, pool, dense = self._sizes().values()
         return [
             [self._take(a["x"], a["y"])],
             [over("fused", "conv_sigmoid", a["conv"].size, a["x"], conv_w, conv_b, a["conv"],
                   *conv)],
             [over("fused", "pool_sigmoid", a["pool"].size, a["conv"], pool_w, pool_b, a["pool"],
                   *pool)],
-            [per("fused", "dense_loss", n, 320, a["pool"], dense_w, dense_b, a["y"], a["ddense"],
-                 self._losses, *dense[1:])],
+            [per("fused", "dense_loss", self.batch, 320, a["pool"], dense_w, dense_b, a["y"],
+                 a["ddense"], self._losses, *dense[1:])],
             [over("fused", "dense_backward_sigmoid", a["pool"].size, a["ddense"], dense_w,
                   a["pool"], a["dpool"], *dense),
-             over("dense", "dense_backward_weights", dense_w.size, a["pool"], a["ddense"],
-                  dense_dw, *dense),
-             per("conv", "conv_backward_bias", net.classes, 256, a["ddense"], dense_db, n,
-                 net.classes, 1)],
+             *self._learn("dense", a["pool"], a["ddense"])],
             [over("fused", "pool_backward_sigmoid", a["conv"].size, a["dpool"], pool_w, a["conv"],
                   a["dconv"], *pool),
-             per("pool", "pool_backward_weights", pool_w.size, 256, a["conv"], a["dpool"], pool_dw,
-                 *pool),
-             per("conv", "conv_backward_bias", len(conv_w), 256, a["dpool"], pool_db, n,
-                 len(conv_w), math.prod(net["pool"].shape[1:]))],
-            [per("conv", "conv_backward_weights", conv_w.size, 256, a["x"], a["dconv"], conv_dw,
-                 *conv),
-             per("conv", "conv_backward_bias", len(conv_w), 256, a["dconv"], conv_db, n,
-                 len(conv_w), math.prod(net["conv"].shape[1:]))],
+             *self._learn("pool", a["conv"], a["dpool"])],
+            self._learn("conv", a["x"], a["dconv"]),
             [self._update()],
         ]  # fmt: skip
+
+    def _learn(self, layer: str, x, dz) -> list[Call]:
+        """The gradients of a layer's weights and bias, from its input and that of its result."""
+        grads, n = Parameters(self.network, flat=self._grads), self.batch
+        dw, db = grads.at(self.network[layer])
+        kernel, given = f"{layer}_backward_weights", (x, dz, dw, *self._sizes()[layer])
+        weights = (
+            self._over(layer, kernel, dw.size, *given)
+            if layer == "dense"
+            else self._per(layer, kernel, dw.size, 256, *given)
+        )
+        sizes = n, len(db), dz.size // (n * len(db))
+        return [weights, self._per("conv", "conv_backward_bias", len(db), 256, dz, db, *sizes)]
 
     def _take(self, x, y) -> Call:
         """Copy the next batch to x and y."""
         given = self._images, self._labels, self._order, self._position, x, y
-        sizes = self.batch, x.size // self.batch
-        return self._over("fused", "take_batch", x.size, *given, *sizes)
+        return self._over("fused", "take_batch", x.size, *given, self.batch, x.size // self.batch)
 
     def _update(self) -> Call:
         """Subtract rate × mean gradient from the parameters, and go on to the next batch."""
-        scale = self.rate / self.batch
-        size, flat = self._flat.size, self._flat
-        given = flat, self._grads, scale, size, self._position, self.batch
+        size, scale = self._flat.size, self.rate / self.batch
+        given = self._flat, self._grads, scale, size, self._position, self.batch
         return self._over("fused", "update", size, *given)
 
     @staticmethod

@@ -65,14 +65,12 @@ def load(name: str = "auto", n_train: int | None = None, n_test: int | None = No
     return dataset
 
 
-def _published(
-    name: str, n_train: int | None, n_test: int | None, *, retry: bool = True
-) -> Dataset:
+def _published(name: str, n_train, n_test, *, retry: bool = True) -> Dataset:
     """MNIST or Fashion-MNIST, scaled to [0, 1]."""
     arrays, source = read_dataset(name, retry=retry)
     parts = []
     for argument, n in (("n_train", n_train), ("n_test", n_test)):
-        images, labels = arrays.pop(0), arrays.pop(0)
+        images, labels, *arrays = arrays
         if n is not None and n > len(images):
             raise ValueError(f"{argument}: expected at most {len(images)} for {name}, got {n}")
         scaled = images[:n, None].astype(np.float32, order="C")

@@ -11,7 +11,7 @@ def report_tables() -> dict[int, dict]:
     Each has `caption`, `section`, `measured_on`, `columns`, `rows` and, where the page needs one, a
     `note` of ours.
     """
-    return {table["number"]: table for table in _read()["table"]}
+    return {table["number"]: table for table in _read("report_tables")["table"]}
 
 
 def report() -> dict:
@@ -23,23 +23,21 @@ def report() -> dict:
     `network_…` alike), each with `measured_on`. What was computed from the tables, and not printed
     in them, is left to the lessons.
     """
-    page, tables = _read(), report_tables()
+    page, tables = _read("report_tables"), report_tables()
     names = [row[0].lower() for row in tables[4]["rows"]]
     ranks, mpi_speedup, mpi_efficiency = zip(*tables[2]["rows"], strict=True)
     counts, *openmp = zip(*tables[3]["rows"], strict=True)
     speedup, efficiency = ([None if isinstance(x, str) else x for x in row] for row in openmp)
     layers = [tables[number]["rows"][0] for number in (5, 6, 7)]
     threads, milliseconds, times, _ = zip(*layers, strict=True)
+    layer_seconds = (round(row[1] / 1e3, 12) for row in tables[4]["rows"])
     whole = tables[8]["rows"][0]
     return {
         "source": page["source"],
         "images_per_epoch": page["images_per_epoch"],
         "sequential": {
             "program": "sequential C++",
-            "layer_seconds": {
-                name: round(row[1] / 1e3, 12)
-                for name, row in zip(names, tables[4]["rows"], strict=True)
-            },
+            "layer_seconds": dict(zip(names, layer_seconds, strict=True)),
             "epoch_seconds": tables[1]["rows"][0][1],
             "measured_on": f"{tables[1]['measured_on']}; the layers: {tables[4]['measured_on']}",
         },
@@ -68,9 +66,9 @@ def report() -> dict:
     }
 
 
-def _read() -> dict:
-    """The file of the tables."""
-    file = resources.files("cnnlab.data").joinpath("report_tables.toml")
+def _read(name: str) -> dict:
+    """The file of the tables, or that of the listings."""
+    file = resources.files("cnnlab.data").joinpath(f"{name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
@@ -97,11 +95,8 @@ class Listing(NamedTuple):
 
 def report_listings() -> dict[str, Listing]:
     """Seven kernels of the report by name, as they are printed, with their faults."""
-    file = resources.files("cnnlab.data").joinpath("report_listings.toml")
-    page = tomllib.loads(file.read_text(encoding="utf-8"))
-    page.pop("source")
-    sizes = ("grid", "block")
-    return {
-        name: Listing(name, **row | {key: tuple(row[key]) for key in sizes})
-        for name, row in page.items()
-    }
+    page = _read("report_listings")
+    del page["source"]
+    for row in page.values():
+        row |= {"grid": tuple(row["grid"]), "block": tuple(row["block"])}
+    return {name: Listing(name, **row) for name, row in page.items()}

@@ -5,7 +5,6 @@ import hashlib
 import io
 import math
 import os
-import threading
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -44,66 +43,6 @@ def parse(raw: bytes, rank: int, where: str) -> np.ndarray:
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
 
 
-# --- one file over HTTP, from a mirror that may be slow, silent or wrong --------------------------
-
-PATIENCE = 3.0  # seconds; a mirror that sends fewer than SLOWEST bytes in that time is given up
-SLOWEST = 32_768
-MOST = 50_000_000  # bytes: a little more than the largest file has when it is not compressed
-PLAIN_WORDS = {
-    "ConnectionError": "the connection failed",
-    "ChunkedEncodingError": "the answer was cut short",
-}
-
-
-class Bounded(io.BytesIO):
-    """Memory for an answer of at most MOST bytes; more raises DataError."""
-
-    def write(self, data) -> int:
-        if self.tell() + len(data) > MOST:
-            raise DataError(f"more than {MOST:,} bytes")
-        return super().write(data)
-
-
-def fetch(url: str, where: str) -> bytes:
-    """The content of `url`.
-
-    Raises DataError, naming it as `where`, if the transfer fails, or is too slow or too long.
-
-    The transfer has a thread of its own, because a socket's time-out stops neither a slow name
-    server nor a server that sends a byte now and then.
-    """
-    with warnings.catch_warnings():  # pooch asks for notebook widgets, which are not needed
-        warnings.simplefilter("ignore", TqdmWarning)
-        import pooch
-    problems: list[Exception] = []
-    with (
-        Bounded() as answer,  # closed on leaving: an abandoned thread ends at its next write
-        tqdm(desc=where, total=1, unit="B", unit_scale=True, leave=False, delay=0.5) as bar,
-    ):
-        # This time-out only ends a thread that has been given up already.
-        get = pooch.HTTPDownloader(progressbar=bar, chunk_size=8192, timeout=2 * PATIENCE)
-
-        def transfer() -> None:
-            try:
-                get(url, answer, None)
-            except Exception as error:  # any error is the caller's, see below
-                problems.append(error)
-
-        thread = threading.Thread(target=transfer, daemon=True)
-        thread.start()
-        while thread.is_alive():
-            received = answer.tell()
-            thread.join(PATIENCE)
-            if thread.is_alive() and answer.tell() - received < SLOWEST:
-                raise DataError(f"{where}: fewer than {SLOWEST} bytes in {PATIENCE:g} s")
-        if problems:
-            kind, response = type(problems[0]).__name__, getattr(problems[0], "response", None)
-            why = str(problems[0]) if kind == "DataError" else PLAIN_WORDS.get(kind, kind)
-            status = "" if response is None else f" {response.status_code}"
-            raise DataError(f"{where}: {why}{status}") from problems[0]
-        return answer.getvalue()
-
-
 # --- the four files of MNIST and of Fashion-MNIST: found or downloaded, checked, read -------------
 
 FILES = (
@@ -113,6 +52,14 @@ FILES = (
     "t10k-labels-idx1-ubyte",
 )
 DIGIT_NAMES = tuple("0123456789")
+MOST = 50_000_000  # bytes: a little more than the largest file has when it is not compressed
+PATIENCE = 3.0  # seconds that a mirror may take to answer, and between two pieces of its answer
+PLAIN_WORDS = {
+    "ConnectionError": "the connection failed",
+    "ConnectTimeout": "no connection in time",
+    "ReadTimeout": "no answer in time",
+    "ChunkedEncodingError": "the answer was cut short",
+}
 
 
 @dataclass(frozen=True)
@@ -273,10 +220,8 @@ def fetch_into_cache(name: str, missing: list[str], retry: bool) -> None:
     for file in missing:
         problems = []
         while len(problems) < len(mirrors):
-            where = f"{file}.gz from {urlsplit(mirrors[0]).netloc}"
             try:
-                raw = fetch(f"{mirrors[0]}{file}.gz", where)
-                decode(raw, name, file, where)
+                fetch(mirrors[0], name, file)
                 break
             except DataError as error:
                 problems.append(str(error))
@@ -284,15 +229,31 @@ def fetch_into_cache(name: str, missing: list[str], retry: bool) -> None:
         else:
             FAILED[name] = "; ".join(problems)
             raise DataError(FAILED[name])
-        store(raw, files.folder(name) / f"{file}.gz")
     FAILED.pop(name, None)
 
 
-def store(raw: bytes, path: Path) -> None:
-    """Write the whole file or nothing. Raises DataError where it cannot be written."""
+def fetch(mirror: str, name: str, file: str) -> None:
+    """Download a file of a dataset, check it, and keep it in the cache: the whole file or nothing.
+
+    Raises DataError, naming the file and the mirror, if that fails or the file is bad.
+    """
+    with warnings.catch_warnings():  # pooch asks for notebook widgets, which are not needed
+        warnings.simplefilter("ignore", TqdmWarning)
+        import pooch
+        import requests
+    path, where = files.folder(name) / f"{file}.gz", f"{file}.gz from {urlsplit(mirror).netloc}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(raw)
+        with (
+            tqdm(desc=where, total=1, unit="B", unit_scale=True, leave=False, delay=0.5) as bar,
+            replacing(path) as kept,
+        ):
+            get = pooch.HTTPDownloader(progressbar=bar, timeout=PATIENCE)
+            get(f"{mirror}{file}.gz", kept, None)
+            decode(Path(kept.name).read_bytes(), name, file, where)
+    except requests.RequestException as error:
+        kind, response = type(error).__name__, error.response
+        status = "" if response is None else f" {response.status_code}"
+        raise DataError(f"{where}: {PLAIN_WORDS.get(kind, kind)}{status}") from error
     except OSError as error:
         raise DataError(f"{path}: expected a cache to write to, got: {error.strerror}") from error

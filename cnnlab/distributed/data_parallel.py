@@ -104,31 +104,6 @@ class DataParallel(Together):
         return one_machine(self.comm)
 
 
-class Overlapping(DataParallel):
-    """Data parallelism in two halves: one's message is on its way while the other is computed."""
-
-    def loop(self, replica: Replica) -> None:
-        """No compiled loop: each step is led by Python."""
-
-    def step(self, replica: Replica, chosen: np.ndarray) -> float:
-        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
-        mine, grads, loss = chosen[self.share(len(chosen))], replica.grads.flat, 0.0
-        halves = mine[: len(mine) // 2], mine[len(mine) // 2 :]
-        sent, totals = np.empty(
-            (2, 2, grads.size), grads.dtype
-        )  # kept while messages are under way
-        requests = []
-        for half, own, total in zip(halves, sent, totals, strict=True):
-            loss += replica.gradients(half)
-            own[:] = grads
-            requests.append(self.comm.Iallreduce(own, total))
-        for request in requests:
-            request.Wait()
-        np.add(*totals, out=grads)
-        replica.update(len(chosen))
-        return loss
-
-
 # --- layers shared among ranks --------------------------------------------------------------------
 
 

@@ -20,15 +20,20 @@ class Flat:
 class Part:
     """What a rank holds: its parameters, their gradients, and an optimiser with their state.
 
-    `positions` are those of the parameters among all of the replica's.
+    `positions` are those of the parameters among all of the replica's: numbers, which copy them, or
+    a slice, which shares memory with the replica.
     """
 
-    def __init__(self, replica: Replica, positions: np.ndarray):
+    def __init__(self, replica: Replica, positions: np.ndarray | slice):
         self.positions = positions
         self.params = Flat(replica.params.flat[positions])
         self.grads = Flat(np.zeros_like(self.params.flat))
         self.optimizer = shard(replica.optimizer, positions, replica.params.flat.shape)
         self.optimizer.begin(self.params)
+
+    def update(self, n_images: int) -> None:
+        """Step along the gradients, which are summed over `n_images`."""
+        self.optimizer.update(self.params, self.grads, n_images)
 
     @property
     def n_bytes(self) -> dict[str, int]:
@@ -73,7 +78,7 @@ class Holder(Together):
         part = self.part(replica)
         part.grads.flat[:] = 0
         loss = self.gradients(replica, part, chosen)
-        part.optimizer.update(part.params, part.grads, len(chosen))
+        part.update(len(chosen))
         return loss
 
     def loop(self, replica: Replica) -> None:
@@ -101,11 +106,8 @@ def check_apart(strategy: Strategy) -> None:
         )
 
 
-def shard(optimizer: Sgd, positions: np.ndarray, shape: tuple[int, ...]) -> Sgd:
-    """The same optimiser for some of the parameters: their state, and a copy of any other."""
-    mine = copy.copy(optimizer)
-    mine.state = {
-        name: array[positions] if array.shape == shape else array.copy()
-        for name, array in optimizer.state.items()
-    }
+def shard(optimizer: Sgd, positions: np.ndarray | slice, shape: tuple[int, ...]) -> Sgd:
+    """The same optimiser for some of the parameters: their state; any other is that of all."""
+    mine, state = copy.copy(optimizer), optimizer.state.items()
+    mine.state = {name: a[positions] if a.shape == shape else a for name, a in state}
     return mine

@@ -3,7 +3,7 @@
 import argparse
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cnnlab.distributed import METHODS
 from cnnlab.distributed.averaging import GRAPHS
@@ -12,62 +12,54 @@ from cnnlab.distributed.model import CUTS
 from cnnlab.distributed.server import LOST
 from cnnlab.kernels import find
 from cnnlab.ranks.pipeline import SCHEDULES
-from cnnlab.runtime.arguments import parse_positive, parse_whole
+from cnnlab.runtime.arguments import Entry, parse_positive, parse_whole
 from cnnlab.training.method import Method
 
 LINK = "10us,1GB/s"  # between virtual ranks, unless another is asked for
+OPTIONS = "schedule micro-batches grid cut compress every moving-rate graph staleness servers lost"
 # By option: the argument of the methods that take it.
-ARGUMENTS = {
-    "--schedule": "schedule",
-    "--micro-batches": "n_micro",
-    "--grid": "grid",
-    "--cut": "cut",
-    "--compress": "compress",
-    "--every": "every",
-    "--moving-rate": "moving_rate",
-    "--graph": "graph",
-    "--staleness": "staleness",
-    "--servers": "servers",
-    "--lost": "lost",
-}
+ARGUMENTS = {f"--{name}": name.replace("-", "_") for name in OPTIONS.split()}
+ARGUMENTS["--micro-batches"] = "n_micro"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options that say how ranks train together, and which ranks."""
     option = command.add_argument
-    algorithms = "; ".join(f"{way.name}: {way.summary}" for way in METHODS.values())
-    option("--ranks", choices=METHODS, help=f"train on the ranks of mpiexec. {algorithms}")
-    orders = "; ".join(f"{name}: {group.summary}" for name, group in SCHEDULES.items())
-    what = f"of a pipeline (default: 1f1b). {orders}"
+    what = f"train on the ranks of mpiexec. {summaries(METHODS)}"
+    option("--ranks", choices=METHODS, help=what)
+    what = f"of a pipeline (default: 1f1b). {summaries(SCHEDULES)}"
     option("--schedule", choices=SCHEDULES, help=what)
     what = "that a pipeline cuts a batch into (default: 8)"
     option("--micro-batches", type=parse_whole, dest="n_micro", metavar="N", help=what)
     what = "ranks for data × pipeline × model, such as 2x2x2, with --ranks hybrid"
     option("--grid", type=parse_grid, metavar="DxPxM", help=what)
-    how = "; ".join(f"{name}: {summary}" for name, summary in CUTS.items())
-    option("--cut", choices=CUTS, help=f"of a layer among ranks (default: features). {how}")
-    algorithms = "; ".join(f"{way.name}: {way.summary}" for way in COMPRESSORS.values())
-    what = f"of the gradients, with --ranks data or server (default: none). {algorithms}"
-    option("--compress", type=parse_compressor, metavar="HOW", help=what)
+    what = f"of a layer among ranks (default: features). {summaries(CUTS)}"
+    option("--cut", choices=CUTS, help=what)
     what = (
-        "steps from one average to the next, with --ranks local (default: 8), elastic (8), gossip"
+        f"of the gradients, with --ranks data or server (default: none). {summaries(COMPRESSORS)}"
     )
-    option("--every", type=parse_whole, metavar="H", help=f"{what} (1)")
+    option("--compress", type=parse_compressor, metavar="HOW", help=what)
+    what = "steps from one average to the next, with --ranks local (default: 8), elastic (8)"
+    option("--every", type=parse_whole, metavar="H", help=f"{what}, gossip (1)")
     what = "share of the way to the centre, with --ranks elastic (default: 0.9 / ranks)"
     option("--moving-rate", type=parse_positive, metavar="A", help=what)
-    graphs = "; ".join(f"{name}: {group.summary}" for name, group in GRAPHS.items())
-    option("--graph", choices=GRAPHS, help=f"of neighbours in gossip (default: ring). {graphs}")
+    what = f"of neighbours in gossip (default: ring). {summaries(GRAPHS)}"
+    option("--graph", choices=GRAPHS, help=what)
     what = "steps by which a worker may lead, with --ranks server (default: 0), or any"
     option("--staleness", type=parse_staleness, metavar="S", help=what)
     what = "ranks that keep a block of the parameters each, with --ranks server (default: 1)"
     option("--servers", type=parse_whole, metavar="S", help=what)
-    algorithms = "; ".join(f"{name}: {summary}" for name, summary in LOST.items())
-    what = f"if a worker is killed, with --ranks server (default: end). {algorithms}"
+    what = f"if a worker is killed, with --ranks server (default: end). {summaries(LOST)}"
     option("--lost", choices=LOST, help=what)
     what = "with --ranks: N ranks in one process, on clocks of their own"
     option("--virtual", type=parse_whole, metavar="N", help=what)
     what = f"latency and bandwidth between virtual ranks (default: {LINK}); without --virtual, "
     option("--link", metavar="L,B", help=f"{what}slow the messages of real ranks to it")
+
+
+def summaries(entries: dict) -> str:
+    """Names and the lines about them, of a list of entries or of lines, in one line."""
+    return "; ".join(f"{name}: {getattr(one, 'summary', one)}" for name, one in entries.items())
 
 
 def link(chosen: argparse.Namespace) -> str | None:
@@ -115,21 +107,22 @@ def given(chosen: argparse.Namespace) -> dict[str, object]:
     return {name: value for name, value in result.items() if value is not None}
 
 
+def arguments_of(entry: Entry) -> Mapping[str, inspect.Parameter]:
+    """The arguments that a method takes, by name."""
+    return inspect.signature(entry.load()).parameters
+
+
 def method(chosen: argparse.Namespace) -> Callable[..., Method]:
     """The way to train that was chosen, as a function of a communicator.
 
     Raises ValueError for an option that does not go with it, or one that it lacks.
     """
     wanted = given(chosen)
-    way = METHODS[chosen.ranks].load() if chosen.ranks else Method
-    takes = inspect.signature(way).parameters
+    entry = METHODS[chosen.ranks or "alone"]
+    way, takes = entry.load(), arguments_of(entry)
     for option, name in ARGUMENTS.items():
         if name in wanted and name not in takes:
-            fit = [
-                n
-                for n, group in METHODS.items()
-                if name in inspect.signature(group.load()).parameters
-            ]
+            fit = [n for n, other in METHODS.items() if name in arguments_of(other)]
             known, got = " or ".join(fit), chosen.ranks or "none"
             raise ValueError(f"{option}: expected --ranks {known} with it, got {got}")
         if name in takes and name not in wanted and takes[name].default is inspect.Parameter.empty:

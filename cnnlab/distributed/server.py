@@ -5,18 +5,16 @@ parameters and the next piece of work once that clock is at most `staleness` ahe
 one's (stale synchronous parallel: Ho and others, 2013). Lesson 54 has that on half a page.
 """
 
-import copy
 import math
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 
 from cnnlab.distributed import compression
 from cnnlab.distributed.compressors import compressor
-from cnnlab.distributed.holder import Flat, check_apart
+from cnnlab.distributed.holder import Part, check_apart
 from cnnlab.ranks import mpi
 from cnnlab.ranks.job import Lost, Survivors
 from cnnlab.ranks.schedules import block
@@ -83,16 +81,13 @@ class Pool(Shares):
 
     @property
     def left(self) -> bool:
-        """Whether there is a piece to draw now."""
         return bool(self.returned) or self.drawn < self.n_images
 
     @property
     def empty(self) -> bool:
-        """Whether nobody will get a piece any more."""
         return not (self.left or (self.keeps and self.out))
 
     def draw(self, worker: int) -> tuple[int, int]:
-        """A lost worker's piece or the next one, or END."""
         if self.empty:
             return END
         if self.returned:
@@ -105,7 +100,6 @@ class Pool(Shares):
         return piece
 
     def back(self, worker: int, n_images: int) -> None:
-        """The gradient of a worker's piece has come: note how long that took."""
         self.seconds[worker] += self.clock() - self.since[worker]
         self.done[worker] += n_images
         del self.out[worker]
@@ -128,20 +122,17 @@ class Followed(Shares):
     """A pool from which another server draws: empty once the gradients of all images have come."""
 
     def draw(self, worker: int) -> tuple[int, int]:
-        """A piece of no images in place of the one that the other server sends, or END."""
-        return END if self.empty else (0, 0)
+        return END if self.empty else (0, 0)  # the other server sends the piece
 
     def back(self, worker: int, n_images: int) -> None:
-        """The gradient of a piece has come."""
         self.n_images -= n_images
 
 
 class Parcels:
     """Messages of bytes, all of one length: HEAD numbers of 8 bytes, and a gradient.
 
-    `compress` names one of COMPRESSORS, is a function of (n, seed) that makes one, or is None:
-    gradients go whole, in their own precision. Each rank has a compressor, with its residual; that
-    of the server only decodes. Raises ValueError for compressors whose messages differ in length.
+    `compress` is that of `CompressedSum`, or None: gradients go whole, in their own precision. Each
+    rank has a compressor, with its residual; that of the server only decodes.
     """
 
     def __init__(self, comm, compress: str | Callable | None = None):
@@ -180,36 +171,6 @@ class Parcels:
         return message[:8].view(np.float64).tolist() + message[8 : 8 * HEAD].view(np.int64).tolist()
 
 
-class Ledger:
-    """The record of a server's latest epoch, for W workers and N images.
-
-    `clocks` int64 (W) counts the gradients applied of each worker, `losses` (W) adds theirs up, and
-    `times` int64 (N) counts how often the gradient of an image was applied. `lead` is the largest
-    lead over the slowest at which a worker went on; `missed` counts gradients by how many others
-    were applied after the worker had got its parameters (0 for those that are applied in one step).
-    """
-
-    def __init__(self, n_workers: int, n_images: int):
-        self.clocks, self.seen = np.zeros((2, n_workers), np.int64)
-        self.losses, self.times = np.zeros(n_workers), np.zeros(n_images, np.int64)
-        self.lead, self.missed = 0, Counter()
-
-
-class Shard:
-    """A server's block of a replica: views of its parameters, gradients and optimiser's state."""
-
-    def __init__(self, replica: Replica, mine: slice):
-        self.params, self.grads = Flat(replica.params.flat[mine]), Flat(replica.grads.flat[mine])
-        self.optimizer, n = copy.copy(replica.optimizer), replica.params.flat.size
-        state = replica.optimizer.state.items()
-        self.optimizer.state = {name: a[mine] if a.shape == (n,) else a for name, a in state}
-        self.optimizer.begin(self.params)
-
-    def update(self, n_images: int) -> None:
-        """Step along the gradients, which are summed over `n_images`."""
-        self.optimizer.update(self.params, self.grads, n_images)
-
-
 class Server(Together):
     """The first `servers` ranks keep a block of the parameters each; the others are workers.
 
@@ -217,7 +178,8 @@ class Server(Together):
     rank, to the same bits each time. Beyond it, workers draw from a `Pool`, and gradients are
     applied as they arrive; with "any" no worker waits. Each server keeps clocks of its own; rank 0
     hands out the pieces. `compress` is for gradients, see `Parcels`. With `lost` "go-on" workers
-    may be killed, if the ranks are under guard, see `ranks.guard`. `ledger` is a server's `Ledger`.
+    may be killed, if the ranks are under guard, see `ranks.job`. On a server `clocks` (W) counts
+    the gradients applied of each worker in the latest epoch, and `losses` (W) adds theirs up.
     Raises ValueError without a worker, for options that exclude each other, and in `make_room` for
     stale steps of an optimiser with state.
     """
@@ -232,25 +194,27 @@ class Server(Together):
     ):
         one_of("lost", lost, LOST)
         at_least("servers", servers, 1)
-        self.enduring = lost == "go-on"
-        if servers > 1 and (compress or self.enduring):
-            other = "--lost go-on" if self.enduring else "--compress"
-            raise ValueError(f"--servers: expected no {other} with it, got both")
         if staleness != "any":
             at_least("staleness", staleness, 0)
-        if self.enduring and staleness == 0:
+        self.enduring, wrong = lost == "go-on", None
+        if servers > 1 and (compress or self.enduring):
+            other = "--lost go-on" if self.enduring else "--compress"
+            wrong = f"--servers: expected no {other} with it, got both"
+        elif self.enduring and staleness == 0:
             what = "a staleness of 1 or more, or any, with go-on, as shares of a batch are fixed"
-            raise ValueError(f"--lost: expected {what}, got 0")
-        if servers >= comm.size:
+            wrong = f"--lost: expected {what}, got 0"
+        elif servers >= comm.size:
             what = f"{servers + 1} or more, for a worker beside --servers {servers}"
-            raise ValueError(f"ranks: expected {what}, got {comm.size}")
+            wrong = f"ranks: expected {what}, got {comm.size}"
+        if wrong:
+            raise ValueError(wrong)
         super().__init__(Survivors(comm) if self.enduring else comm)
         self.staleness = math.inf if staleness == "any" else staleness
         self.n_servers, self.n_workers = servers, self.size - servers
         self.worker = self.rank - servers
         self.follows = bool(staleness) and 0 < self.rank < servers
         self.compress, self.parcels = compress, Parcels(self.comm, compress)
-        self.ledger, self.call = None, 0
+        self.call = 0
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of compressors; an optimiser's state must go with the staleness."""
@@ -320,22 +284,23 @@ class Server(Together):
         """Send each server its message, and wait for all replies."""
         if self.n_servers == 1:
             self.comm.Send(messages[FIRST], FIRST, self.call)
-            return self.comm.Recv(replies[FIRST], FIRST)
+            self.comm.Recv(replies[FIRST], FIRST)
+            return
         requests = [self.comm.Irecv(reply, server) for server, reply in enumerate(replies)]
         requests += [self.comm.Isend(parts, k, self.call) for k, parts in enumerate(messages)]
         for request in requests:
             request.Wait()
-        return None
 
     def serve(self, replica: Replica, order: np.ndarray) -> float:
         """Apply gradients as they arrive, and send parameters to those who may go on."""
         first = self.begin(replica, order)
-        shard = Shard(replica, self.blocks(replica.params.flat.size)[self.rank])
+        shard = Part(replica, self.blocks(replica.params.flat.size)[self.rank])
         for rank in self.comm.lost if self.enduring else ():
             self.pool.lose(rank - 1)
             first[rank - 1] = END
         self.working = {worker for worker in range(self.n_workers) if first[worker] != END}
-        self.ledger, self.waiting = Ledger(self.n_workers, len(order)), set()
+        self.clocks, self.losses = np.zeros(self.n_workers, np.int64), np.zeros(self.n_workers)
+        self.waiting = set()
         message, gradient = self.parcels.empty(shard.params.flat), np.empty_like(shard.params.flat)
         self.parts = np.empty((self.n_workers, gradient.size), gradient.dtype)
         while self.working:
@@ -346,9 +311,9 @@ class Server(Together):
                 self.waiting.remove(ready)
                 if not self.reply(shard, ready):
                     self.working.remove(ready)
-        return self.ledger.losses.sum() if self.rank == FIRST else 0.0
+        return self.losses.sum() if self.rank == FIRST else 0.0
 
-    def take(self, shard: Shard, message: np.ndarray, gradient: np.ndarray) -> None:
+    def take(self, shard: Part, message: np.ndarray, gradient: np.ndarray) -> None:
         """Receive a gradient from anybody and apply it; or take back a lost worker's piece."""
         try:
             self.comm.Recv(message, mpi.ANY_SOURCE, self.call)
@@ -359,41 +324,34 @@ class Server(Together):
             return
         loss, worker, first, last = self.parcels.read(message, gradient)
         self.pool.back(worker, last - first)
-        self.ledger.losses[worker] += loss
-        self.apply(shard, worker, slice(first, last), gradient)
+        self.losses[worker] += loss
+        self.apply(shard, worker, gradient)
         self.waiting.add(worker)
 
     def lead(self, worker: int) -> int:
         """By how many steps a worker is ahead of the slowest one that is not lost."""
-        return int(self.ledger.clocks[worker] - self.ledger.clocks[self.pool.here].min())
+        return int(self.clocks[worker] - self.clocks[self.pool.here].min())
 
     def may_go_on(self, worker: int) -> bool:
         """Whether a worker that waits gets an answer: a piece within the staleness, or the end."""
         return self.pool.empty or (self.pool.left and self.lead(worker) <= self.staleness)
 
-    def reply(self, shard: Shard, worker: int) -> bool:
+    def reply(self, shard: Part, worker: int) -> bool:
         """Send a worker parameters and a piece of work; whether there was one."""
-        piece, ledger = self.pool.draw(worker), self.ledger
-        if piece != END:
-            ledger.lead = max(ledger.lead, self.lead(worker))
-            ledger.seen[worker] = ledger.clocks.sum()
+        piece = self.pool.draw(worker)
         self.comm.Send(np.append(shard.params.flat, np.float32(piece)), worker + self.n_servers)
         return piece != END
 
-    def apply(self, shard: Shard, worker: int, images: slice, gradient: np.ndarray) -> None:
+    def apply(self, shard: Part, worker: int, gradient: np.ndarray) -> None:
         """Take a gradient in; without staleness, step once those of all workers are there."""
-        clocks, missed = self.ledger.clocks, self.ledger.clocks.sum() - self.ledger.seen[worker]
-        self.ledger.missed[int(missed) if self.staleness else 0] += 1
-        self.ledger.times[images] += 1
-        clocks[worker] += 1
+        self.clocks[worker] += 1
+        self.parts[worker] = gradient
         if self.staleness:
             shard.grads.flat[:] = gradient
-            return shard.update(self.pool.batch)
-        self.parts[worker] = gradient
-        if np.ptp(clocks) == 0:  # in the order of ranks, not of arrival: the same bits each time
+            shard.update(self.pool.batch)
+        elif np.ptp(self.clocks) == 0:  # in the order of ranks, not of arrival: the same bits
             np.sum(self.parts, axis=0, out=shard.grads.flat)
-            shard.update(self.pool.size(clocks[0] - 1))
-        return None
+            shard.update(self.pool.size(self.clocks[0] - 1))
 
     def gather(self, replica: Replica) -> None:
         """After an epoch, bring the servers' parameters and the optimiser's state to all."""

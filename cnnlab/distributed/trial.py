@@ -59,8 +59,7 @@ def work(name: str, arrays: tuple[np.ndarray, ...]) -> int:
 class Trial:
     """A rank that trains one of NETWORKS in one of METHODS, with `options`, on noise.
 
-    `comm` None stands for the ranks of mpiexec or of a cluster. `parameters` are those after a step
-    on `batch` images, whole; `n_bytes` what this rank holds of parameters, gradients and state.
+    `comm` None stands for the ranks of mpiexec or of a cluster.
     """
 
     def __init__(self, comm, way, network, batch=64, optimizer="sgd", kernels="vector", **options):
@@ -86,12 +85,6 @@ class Trial:
                 self.step()
         else:
             self.method.steps(self.replica, np.tile(self.chosen, n))
-
-    def parameters(self) -> np.ndarray:
-        """The whole parameters after one step more."""
-        self.step()
-        self.method.gather(self.replica)
-        return self.replica.params.flat.copy()
 
     def seconds(self, repeats: int, in_a_row: int = 1) -> list[float]:
         """Seconds of a step, from barrier to barrier, so many samples after one to warm up.
@@ -121,16 +114,10 @@ class Trial:
 def parameters(comm, way: str, network: str, **options) -> np.ndarray:
     """On a rank: the whole network's parameters after a step, see `Trial`."""
     trial = Trial(comm, way, network, **options)
-    results = trial.parameters()
+    trial.step()
+    trial.method.gather(trial.replica)
     trial.method.close()
-    return results
-
-
-def seconds(
-    comm, way: str, network: str, repeats: int = 5, in_a_row: int = 1, **options
-) -> list[float]:
-    """On a rank: seconds of steps, see `Trial.seconds`."""
-    return Trial(comm, way, network, **options).seconds(repeats, in_a_row)
+    return trial.replica.params.flat.copy()
 
 
 class Counting(World):
@@ -161,17 +148,19 @@ def sent(n_ranks: int, way: str, network: str, in_a_row: int = 1, **options) -> 
     return worlds[1].sent - worlds[0].sent
 
 
-def virtual_seconds(n_ranks: int, network: str | None, way: str, net: str, **options) -> float:
-    """Virtual seconds of a step of NETWORKS[of], kernels charged by a model: see `Charged`.
+def virtual_seconds(
+    n_ranks: int, network: str | None, way: str, net: str, in_a_row: int = 1, **options
+) -> float:
+    """Virtual seconds of a step of NETWORKS[net], kernels charged by a model: see `Charged`.
 
     `network` is that of a `World`.
     """
 
-    def steps(comm) -> list[float]:
+    def program(comm) -> list[float]:
         charged = Charged(KERNELS["vector"], comm)
-        return seconds(comm, way, net, repeats=1, kernels=charged, **options)
+        return Trial(comm, way, net, kernels=charged, **options).seconds(1, in_a_row)
 
-    return World(n_ranks, network).run(steps)[0][0]
+    return World(n_ranks, network).run(program)[0][0]
 
 
 def held(n_ranks: int, way: str, network: str, **options) -> Sequence[dict[str, int]]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cnnlab.kernels.contract import CONTRACT, Strategy
+from cnnlab.runtime.arguments import one_of
 
 KERNELS = {
     strategy.name: strategy
@@ -11,12 +12,7 @@ KERNELS = {
         Strategy("loops", "Numba on one core, plain nested loops"),
         Strategy("vector", "Numba on one core used well"),
         Strategy("threads", "Numba on several cores, blocks of the batch", parallel=True),
-        Strategy(
-            "partitioned",
-            "MPI, blocks of each layer, then gathered",
-            by_default=False,
-            together=True,
-        ),
+        Strategy("partitioned", "MPI, blocks of each layer, then gathered", together=True),
         Strategy("device", "CUDA C, on a GPU or on the emulator", by_default=False),
     )
 }
@@ -27,8 +23,7 @@ def find(kernels: str | Strategy) -> Strategy:
     """The strategy of that name; a Strategy is returned as it is."""
     if isinstance(kernels, Strategy):
         return kernels
-    if kernels not in KERNELS:
-        raise ValueError(f"kernels: expected one of {', '.join(KERNELS)}, got {kernels!r}")
+    one_of("kernels", kernels, KERNELS)
     return KERNELS[kernels]
 
 

@@ -146,7 +146,7 @@ def _pointer(builder, address):
     return builder.inttoptr(address, ir.IntType(64).as_pointer())
 
 
-# --- mPI's allreduce, called by compiled kernels, so that no Python runs between two steps --------
+# --- MPI's allreduce, called by compiled kernels, so that no Python runs between two steps --------
 
 
 class Messages(NamedTuple):

@@ -99,9 +99,8 @@ def check_step(strategy, params, x, labels, grads) -> None:
     check_batch(strategy, params, x)
     check_array("labels", labels, np.int64)
     if labels.shape != x.shape[:1]:
-        raise ValueError(
-            f"labels: expected shape {x.shape[:1]}, one for each image, got {labels.shape}"
-        )
+        wanted = f"shape {x.shape[:1]}, one for each image"
+        raise ValueError(f"labels: expected {wanted}, got {labels.shape}")
     check_labels(labels, params.network.classes)
     check_parameters("grads", grads)
     like = grads.network is params.network or grads.network == params.network
@@ -111,10 +110,8 @@ def check_step(strategy, params, x, labels, grads) -> None:
             f"got {grads.network} in {grads.flat.dtype}"
         )
     if grads is params or not all(array.flags.writeable for array in grads):
-        raise ValueError(
-            "grads: expected writeable arrays other than those of params, got "
-            + ("params" if grads is params else "a read-only array")
-        )
+        got = "params" if grads is params else "a read-only array"
+        raise ValueError(f"grads: expected writeable arrays other than those of params, got {got}")
 
 
 def check_batch(strategy: Strategy, params: Parameters, x: np.ndarray) -> None:
@@ -124,14 +121,12 @@ def check_batch(strategy: Strategy, params: Parameters, x: np.ndarray) -> None:
     if params.flat.dtype != strategy.dtype:
         raise TypeError(f"params: expected dtype {strategy.dtype}, got {params.flat.dtype}")
     if x.ndim != 4 or x.shape[1:] != params.network.image_shape or len(x) == 0:
-        raise ValueError(
-            f"x: expected shape (N, *{params.network.image_shape}), N > 0, got {x.shape}"
-        )
+        wanted = f"(N, *{params.network.image_shape}), N > 0"
+        raise ValueError(f"x: expected shape {wanted}, got {x.shape}")
 
 
 def check_parameters(argument: str, value) -> None:
     """Check that a value is Parameters."""
     if not isinstance(value, Parameters):
-        raise TypeError(
-            f"{argument}: expected Parameters, as a Network makes them, got {type(value).__name__}"
-        )
+        got = type(value).__name__
+        raise TypeError(f"{argument}: expected Parameters, as a Network makes them, got {got}")

@@ -60,19 +60,13 @@ class Strategy:
     """
 
     def __init__(
-        self,
-        name: str,
-        summary: str,
-        dtype=np.float32,
-        module: object = None,
-        parallel: bool = False,
-        by_default: bool = True,
-        together: bool = False,
-    ):
+        self, name: str, summary: str, dtype=np.float32, module: object = None,
+        parallel: bool = False, by_default: bool = True, together: bool = False,
+    ):  # fmt: skip
         self.name, self.summary, self.dtype = name, summary, np.dtype(dtype)
         self.parallel = parallel  # whether it uses more than one thread
-        self.by_default = by_default  # whether `bench` measures it without being asked
         self.together = together  # whether all ranks must call its functions together
+        self.by_default = by_default and not together  # whether `bench` measures it unasked
         if module is not None:  # else the one of that name, see below
             self.module = module
 
@@ -142,18 +136,16 @@ def check_arguments(
     operation: str, arrays: Sequence, dtype, stride: int | None = None, **unknown
 ) -> None:
     """Check the arrays of one contract function; raise an error that says what is wrong."""
-    shapes = CONTRACT[operation]
+    shapes, wrong = CONTRACT[operation], None
+    names = f"({', '.join(shapes)})"
     if unknown:
-        raise TypeError(
-            f"{operation}: expected its arrays ({', '.join(shapes)}) by position, "
-            f"got {', '.join(unknown)} by name"
-        )
-    if len(arrays) != len(shapes):
-        raise TypeError(
-            f"{operation}: expected {len(shapes)} arrays ({', '.join(shapes)}), got {len(arrays)}"
-        )
-    if stride is not None and operation not in STRIDES:
-        raise TypeError(f"{operation}: expected no stride, got {stride!r}")
+        wrong = f"its arrays {names} by position, got {', '.join(unknown)} by name"
+    elif len(arrays) != len(shapes):
+        wrong = f"{len(shapes)} arrays {names}, got {len(arrays)}"
+    elif stride is not None and operation not in STRIDES:
+        wrong = f"no stride, got {stride!r}"
+    if wrong:
+        raise TypeError(f"{operation}: expected {wrong}")
     sizes = {}
     for (argument, letters), array in zip(shapes.items(), arrays, strict=True):
         wanted = np.dtype(np.int64) if argument == "labels" else dtype
@@ -161,28 +153,21 @@ def check_arguments(
         if letters == "...":
             sizes.setdefault("shape", array.shape)
             if array.shape != sizes["shape"]:
-                raise ValueError(
-                    f"{operation}: {argument}: expected the shape of {next(iter(shapes))}, "
-                    f"{sizes['shape']}, got {array.shape}"
-                )
+                wrong = f"the shape of {next(iter(shapes))}, {sizes['shape']}, got {array.shape}"
+                raise ValueError(f"{operation}: {argument}: expected {wrong}")
             continue
+        axes = f"({', '.join(letters)}), got shape {array.shape}"
         if array.ndim != len(letters) or 0 in array.shape:
-            raise ValueError(
-                f"{operation}: {argument}: expected {len(letters)} non-empty dimensions "
-                f"({', '.join(letters)}), got shape {array.shape}"
-            )
+            wrong = f"{len(letters)} non-empty dimensions {axes}"
+            raise ValueError(f"{operation}: {argument}: expected {wrong}")
         for letter, size in zip(letters, array.shape, strict=True):
             known, owner = sizes.setdefault(letter, (size, argument))
             if size != known:
-                raise ValueError(
-                    f"{operation}: {argument}: expected {letter}={known} as in {owner} "
-                    f"({', '.join(letters)}), got shape {array.shape}"
-                )
-    output = arrays[-1]
-    if not output.flags.writeable:
-        raise ValueError(
-            f"{operation}: {list(shapes)[-1]}: expected a writeable array, got a read-only one"
-        )
+                wrong = f"{letter}={known} as in {owner} {axes}"
+                raise ValueError(f"{operation}: {argument}: expected {wrong}")
+    if not arrays[-1].flags.writeable:
+        wrong = "a writeable array, got a read-only one"
+        raise ValueError(f"{operation}: {list(shapes)[-1]}: expected {wrong}")
     if operation in STRIDES:
         check_windows(operation, sizes, STRIDES[operation] if stride is None else stride)
     if "labels" in shapes:

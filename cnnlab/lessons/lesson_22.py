@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from cnnlab.check import kinds
 from cnnlab.check.verdict import differences
-from cnnlab.distributed.data_parallel import DataParallel, Overlapping
+from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import KERNELS
 from cnnlab.measure.timing import Ratio, Timing
 from cnnlab.network import Network
@@ -142,6 +142,26 @@ class ThroughPython(DataParallel):
     def loop(self, replica):
         """No compiled loop: `step` after `step`."""
         return None
+
+
+class Overlapping(ThroughPython):
+    """Data parallelism in two halves: one's message is on its way while the other is computed."""
+
+    def step(self, replica: Replica, chosen: np.ndarray) -> float:
+        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
+        mine, grads, loss = chosen[self.share(len(chosen))], replica.grads.flat, 0.0
+        halves = mine[: len(mine) // 2], mine[len(mine) // 2 :]
+        sent, totals = np.empty((2, 2, grads.size), grads.dtype)  # kept while they are under way
+        requests = []
+        for half, own, total in zip(halves, sent, totals, strict=True):
+            loss += replica.gradients(half)
+            own[:] = grads
+            requests.append(self.comm.Iallreduce(own, total))
+        for request in requests:
+            request.Wait()
+        np.add(*totals, out=grads)
+        replica.update(len(chosen))
+        return loss
 
 
 def samples(

@@ -155,10 +155,9 @@ class Network:
     @classmethod
     def from_description(cls, given: dict) -> "Network":
         """The network of a `description`; KeyError, TypeError or ValueError if it is none."""
-        kinds = {
-            kind.__name__: kind for kind in (Conv, Pool, AveragePool, MaxPool, Dense, Sigmoid, ReLU)
-        }
-        layers = tuple(kinds[kind](**sizes) for kind, sizes in given["layers"])
+        known = {kind.__name__: kind for kind in (Conv, Pool, AveragePool, MaxPool, Dense)}
+        known |= {kind.__name__: kind for kind in (Sigmoid, ReLU)}
+        layers = tuple(known[kind](**sizes) for kind, sizes in given["layers"])
         return cls(layers, tuple(given["image_shape"]))
 
 

@@ -94,18 +94,15 @@ COMPILING = "compiling kernels, which are then kept: up to a minute"
 @contextlib.contextmanager
 def telling(what: str, after: float | None = None) -> Iterator[None]:
     """Print `what` if the `with` block takes longer than `after` seconds (None: AFTER)."""
-    timer = threading.Timer(AFTER if after is None else after, say, [what])
+    # A line like that of a progress bar: stored lessons leave it out.
+    say = functools.partial(print, f"\r{what}", file=sys.stderr, flush=True)
+    timer = threading.Timer(AFTER if after is None else after, say)
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-
-
-def say(what: str) -> None:
-    """Print a line to standard error; like a progress bar, stored lessons leave it out."""
-    print(f"\r{what}", file=sys.stderr, flush=True)
 
 
 @functools.cache

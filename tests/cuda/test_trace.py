@@ -54,7 +54,6 @@ def test_sectors_of_a_warp(index, sectors):
     assert result.moved() == 32 * (sectors + 4)
     distinct = {"0": 1, "i / 8": 1}.get(index, 4)  # sectors for the bytes that are needed
     assert result.ideal("a").tolist() == [distinct]
-    assert result.intensity(64) == 64 / result.moved()
 
 
 @pytest.mark.parametrize(

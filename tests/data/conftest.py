@@ -7,8 +7,8 @@ import pytest
 class Mirror(BaseHTTPRequestHandler):
     """Answers /KIND/FILE with `server.answer(KIND, FILE)`, sent in the way that KIND names.
 
-    `cut`: half of it; `silent`: nothing for a long time; `stalled`: nothing after the first bytes;
-    `dripping`: a few bytes at a time. None is "404 Not Found".
+    `cut`: half of it; `silent`: nothing for a long time; `stalled`: nothing after the first bytes.
+    None is "404 Not Found".
     """
 
     def do_GET(self):
@@ -21,16 +21,11 @@ class Mirror(BaseHTTPRequestHandler):
         if kind == "silent":
             pause(20)
         self.send_response(200)
-        self.send_header("Content-Length", str(50 * 8192 if kind == "dripping" else len(body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if kind == "stalled":
             self.wfile.write(body[:10])
             pause(20)
-        elif kind == "dripping":
-            # Something now and then keeps every socket's time-out from firing.
-            for _ in range(50):
-                if not pause(0.4):
-                    self.wfile.write(bytes(8192))
         else:
             self.wfile.write(body[: len(body) // 2] if kind == "cut" else body)
 

@@ -22,9 +22,9 @@ def fetched(tmp_path, monkeypatch):
     """No folder of the user's, an empty cache, every download fails; the URLs asked for."""
     asked = []
 
-    def refuse(url, where):
-        asked.append(url)
-        raise DataError(f"{where}: refused")
+    def refuse(mirror, name, file):
+        asked.append(mirror + file)
+        raise DataError(f"{file}.gz: refused")
 
     monkeypatch.delenv("CNNLAB_DATA", raising=False)
     monkeypatch.delenv("CNNLAB_OFFLINE", raising=False)

@@ -8,8 +8,9 @@ from mpi4py import MPI
 
 from cnnlab.data import load
 from cnnlab.distributed import data_parallel
-from cnnlab.distributed.data_parallel import DataParallel, Overlapping
+from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import KERNELS, allreduce
+from cnnlab.lessons.lesson_22 import Overlapping
 from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
 from cnnlab.training import Replica, Sgd, method

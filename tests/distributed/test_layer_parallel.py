@@ -20,7 +20,7 @@ def test_virtual_ranks_take_the_step_of_one(network, n_ranks):
 
 
 def test_a_rank_is_charged_for_its_blocks_alone():
-    how = {"of": "lenet5", "batch": 32}
+    how = {"net": "lenet5", "batch": 32}
     alone = trial.virtual_seconds(1, None, "alone", **how)
     at_once = trial.virtual_seconds(2, "1ns,1000GB/s", "layers", **how)
     assert alone / 2 < at_once < 0.6 * alone

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cnnlab.distributed.pipe import stages
-from cnnlab.distributed.pipeline import Pipeline
+from cnnlab.distributed.pipeline import Pipeline, stages
 from cnnlab.network import EIGHT, LENET5, Network
 from cnnlab.ranks.virtual import World
 from tests.distributed.uncut import check_virtual, steps

@@ -84,7 +84,8 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks import job
-from cnnlab.distributed.data_parallel import DataParallel, Overlapping
+from cnnlab.distributed.data_parallel import DataParallel
+from cnnlab.lessons.lesson_22 import Overlapping
 from cnnlab.training import Replica, Sgd, train
 
 with job.together() as comm:

@@ -16,13 +16,9 @@ from cnnlab.runtime.files import replacing
 
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
 ALWAYS = (
-    "-std=c++17",
-    "-fPIC",
-    "-fstack-clash-protection",
-    "-g1",
-    "-fsanitize=integer-divide-by-zero",
-    "-fvisibility=hidden",
-)
+    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1",
+    "-fsanitize=integer-divide-by-zero", "-fvisibility=hidden",
+)  # fmt: skip
 PLAIN = ("-O2",)
 ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")

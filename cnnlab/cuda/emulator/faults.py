@@ -159,13 +159,9 @@ class Accesses:
             verb = "writes" if self.flags[row] & WRITE else "reads"
             where = "memory that belongs to no array"
             if self.array[row] >= 0:
-                last = self.arrays[self.array[row]].size - 1
-                index = self.index[row]
-                far = (
-                    f"{index - last} after its last"
-                    if index > last
-                    else f"{-index} before its first"
-                )
+                last, index = self.arrays[self.array[row]].size - 1, self.index[row]
+                after, before = f"{index - last} after its last", f"{-index} before its first"
+                far = after if index > last else before
                 where = f"{self._element(row)}, {far} element"
                 if not -FAR < index < last + FAR:
                     where += ", where there is no array"
@@ -188,10 +184,8 @@ class Accesses:
         """Writes to an array that the kernel's parameter says is const."""
         const = np.array([array.const for array in self.arrays] + [False])[self.array]
         for row, n in self._each(np.flatnonzero(const & (self.flags & WRITE > 0))):
-            text = (
-                f"{self.who(row)} writes {self._element(row)}, a const argument ({self._times(n)})"
-            )
-            yield Fault("write to const", int(self.line[row]), text)
+            what = f"{self._element(row)}, a const argument ({self._times(n)})"
+            yield Fault("write to const", int(self.line[row]), f"{self.who(row)} writes {what}")
 
     def _unwritten(self) -> Iterator[Fault]:
         """Reads before any write: of shared memory, or of an output's NaN."""

@@ -4,9 +4,7 @@ import re
 
 LOOP = re.compile(r"\b(do\b|for\b(?=\s*\()|while\b(?=\s*\())\s*")
 TAIL = re.compile(r"[^;]*?;?\s*\bwhile\b")  # of do: after its block, or its one statement
-CONSTANT = re.compile(
-    r"\bconstexpr\b[^;={]*\)\s*\{"
-)  # a function whose loops must stay as they are
+CONSTANT = re.compile(r"\bconstexpr\b[^;={]*\)\s*\{")  # a function whose loops must stay
 
 
 def counted(source: str) -> str:

@@ -114,10 +114,6 @@ class Trace(Accesses):
         reads = (self.flags == 0) & (self.line >= lines.start) & (self.line < lines.stop)
         return int(reads.sum() * self.scale)
 
-    def intensity(self, operations: float) -> float:
-        """The arithmetic intensity of `operations`: operations per byte moved."""
-        return operations / self.moved()
-
     def __str__(self) -> str:
         """The report: a row per array, then the faults."""
         head = f"{self.kernel}: {len(self):,} accesses"

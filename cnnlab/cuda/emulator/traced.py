@@ -5,6 +5,7 @@ import ctypes
 import io
 import re
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -160,34 +161,21 @@ class Traced(Emulated):
         places, place = np.unique(rows["where"], return_inverse=True)
         lines = np.array(self._lines(places), int)
         n_blocks, n_watched = int(np.prod(sizes[:3])), int(self._library.trace_watched())
-        columns = {
-            n: rows[n].astype(np.int64)
-            for n in ACCESS.names
-            if n not in ("address", "where", "step")
-        }
-        return Trace(
-            name,
-            tuple(sizes[3:]),
-            [array for _, _, array in known],
-            array=number,
-            index=index,
-            line=lines[place] if len(rows) else np.empty(0, int),
-            place=place,
-            step=np.unique(rows["step"], return_inverse=True)[1],
-            **columns,
-            beyond=self._beyond(),
-            compiler=faults,
-            sampled=None if n_watched == n_blocks else (n_watched, n_blocks),
-        )
+        line = lines[place] if len(rows) else np.empty(0, int)
+        columns = {n: rows[n].astype(np.int64) for n in ACCESS.names[3:]}  # from "block" on
+        columns |= {"array": number, "index": index, "line": line, "place": place}
+        columns["step"] = np.unique(rows["step"], return_inverse=True)[1]
+        sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
+        more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
+        arrays = [array for _, _, array in known]
+        return Trace(name, tuple(sizes[3:]), arrays, **columns, **more)
 
     def _beyond(self) -> list[dict]:
         """The indices outside of arrays whose size the compiler knows, with their lines."""
         rows = self._rows("trace_beyond", BEYOND)
-        result = [{name: int(row[name]) for name in BEYOND.names} for row in rows]
-        return [
-            row | {"line": line}
-            for row, line in zip(result, self._lines(rows["where"]), strict=True)
-        ]
+        lines = self._lines(rows["where"])
+        result = [dict(zip(BEYOND.names, map(int, row), strict=True)) for row in rows]
+        return [row | {"line": line} for row, line in zip(result, lines, strict=True)]
 
     def _lines(self, places: np.ndarray) -> list[int]:
         return source_lines(self._path, self._base(), tuple(places.tolist()))
@@ -245,6 +233,4 @@ def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int
         asked = min(starts[i] for i in group)
         array = Array(name, size // item, item, False, empty, const, asked)
         result.append((group[0], start, array))
-    return [
-        (start, arena.apart, array) for _, start, array in sorted(result, key=lambda row: row[0])
-    ]
+    return [(start, arena.apart, array) for _, start, array in sorted(result, key=itemgetter(0))]

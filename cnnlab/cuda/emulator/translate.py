@@ -48,10 +48,8 @@ def translate(source: str, kernels: list[str]) -> str:
     globals_ = [name for result in GLOBAL.findall(body) for name in declared(result)]
     body = SHARED.sub(lambda result: shared_variables(result, body), body)
     if result := re.search(r"__shared__", body):
-        raise ValueError(
-            "source: the emulator does not know this use of __shared__: "
-            f"{said(body, result.start())}"
-        )
+        what, where = "this use of __shared__", said(body, result.start())
+        raise ValueError(f"source: the emulator does not know {what}: {where}")
     if re.search(r"_sync\b", body):  # a thread that returns early takes no part in shuffles
         body = re.sub(r"\breturn\s*;", "{ emulator::left(); return; }", body)
     runs = "".join(RUN.format(name=name) for name in kernels)
@@ -64,15 +62,14 @@ def translate(source: str, kernels: list[str]) -> str:
 
 def declared(text: str) -> list[str]:
     """The names that a declaration of variables declares: `int a, b[3]` gives a and b."""
-    return [
-        re.sub(r"\[[^]]*\]", " ", part).replace("*", " ").split()[-1] for part in text.split(",")
-    ]
+    parts = re.sub(r"\[[^]]*\]|\*", " ", text).split(",")
+    return [part.split()[-1] for part in parts]
 
 
 def shared_variables(declaration: re.Match, text: str) -> str:
     """The C++ for a declaration of __shared__ variables, on one line to keep line numbers."""
-    before, between, kind, variables = declaration.groups()
-    words = before + " " + between
+    first, between, kind, variables = declaration.groups()
+    words = f"{first} {between}"
     align = " ".join(re.findall(ALIGN, words))
     kind = " ".join((["volatile"] if "volatile" in words else []) + [kind])
     made = []
@@ -86,9 +83,8 @@ def shared_variables(declaration: re.Match, text: str) -> str:
         stars, name, extents = result.groups()
         extents = extents.strip()
         if "extern" in words.split():
-            inside = text.count("{", 0, declaration.start()) > text.count(
-                "}", 0, declaration.start()
-            )
+            before = text[: declaration.start()]
+            inside = before.count("{") > before.count("}")
             call = f'emulator::shared<{kind}{stars}>("{name}")'
             outside = f'static const emulator::Dynamic<{kind}{stars}> {name}{{"{name}"}};'
             made.append(f"{kind}{stars}* {name} = {call};" if inside else outside)

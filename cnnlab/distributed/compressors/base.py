@@ -57,23 +57,20 @@ class Halves(Compressor):
 
     @property
     def n_bytes(self) -> int:
-        """The length of every message."""
         return 2 * self.n
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The message for these values alone."""
         with np.errstate(over="ignore"):
             return values.astype(np.float16).view(np.uint8)
 
     def decode(self, message: np.ndarray, values: np.ndarray) -> None:
-        """Write what a message stands for to `values` (n)."""
         values[:] = message.view(np.float16)
 
 
 # --- numbers in fewer bits ------------------------------------------------------------------------
 
 BUCKET = 512  # numbers that share a scale
-# The bits of these, and a mask that takes the sign off.
+# The bits of these.
 INFINITE, NAN, UNSIGNED = 0x7F800000, 0x7FC00000, 0x7FFFFFFF  # the last: all bits but the sign
 FLAGS = {"contract", "nsz", "arcp"}
 

@@ -37,7 +37,6 @@ class Qsgd(Compressor):
         return 4 * self.n_buckets + self.n_packed
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The message for these values alone."""
         message = np.empty(self.n_bytes, np.uint8)
         scales, packed = self.parts(message)
         maxima(values, self.bucket, scales)
@@ -47,7 +46,6 @@ class Qsgd(Compressor):
         return message
 
     def decode(self, message: np.ndarray, values: np.ndarray) -> None:
-        """Write what a message stands for to `values` (n)."""
         scales, packed = self.parts(message)
         unpack(packed, self.bits, self.codes)
         dequantise(self.codes, self.bucket, scales, self.most, values)
@@ -126,7 +124,6 @@ class OneBit(Compressor):
         return 8 * self.n_buckets + self.n_packed
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The message for these values alone."""
         message = np.empty(self.n_bytes, np.uint8)
         means, packed = self.parts(message)
         signs(values, BUCKET, means, self.codes)
@@ -134,7 +131,6 @@ class OneBit(Compressor):
         return message
 
     def decode(self, message: np.ndarray, values: np.ndarray) -> None:
-        """Write what a message stands for to `values` (n)."""
         means, packed = self.parts(message)
         unpack(packed, 1, self.codes)
         from_signs(self.codes, BUCKET, means, values)

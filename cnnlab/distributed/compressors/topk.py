@@ -3,10 +3,9 @@
 import numba
 import numpy as np
 
-from cnnlab.distributed.compressors.base import BUCKET, Compressor
+from cnnlab.distributed.compressors.base import BUCKET, UNSIGNED, Compressor
 from cnnlab.distributed.compressors.bits import Qsgd
 
-UNSIGNED = 0x7FFFFFFF  # a mask that takes the sign off
 FEW = 256  # numbers that are sorted faster than counted
 WIDEST = 32  # where fewer than one number in so many is chosen, a look at groups pays
 
@@ -105,13 +104,11 @@ class TopK(Compressor):
         return 8 * self.k
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The message for these values alone."""
         message = np.empty(self.n_bytes, np.uint8)
         select(values, *self.parts(message))
         return message
 
     def decode(self, message: np.ndarray, values: np.ndarray) -> None:
-        """Write what a message stands for to `values` (n): zero where nothing was sent."""
         places, chosen = self.parts(message)
         values[:] = 0
         values[places] = chosen
@@ -174,21 +171,18 @@ class TopLevels(Compressor):
         return 2 * self.places.size + self.levels.n_bytes
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The message for these values alone."""
         select_in_buckets(values, BUCKET, self.k, self.places, self.chosen)
         self.levels.n_messages = self.n_messages - 1  # which a checkpoint keeps
         levels = self.levels.encode(self.chosen)
         return np.concatenate([levels, self.places.astype(np.uint16).view(np.uint8)])
 
     def decode(self, message: np.ndarray, values: np.ndarray) -> None:
-        """Write what a message stands for to `values` (n): zero where nothing was sent."""
         split = self.levels.n_bytes
         self.levels.decode(message[:split], self.chosen)
         values[:] = 0
         values[self.starts + message[split:].view(np.uint16)] = self.chosen
 
     def of_sum(self) -> Compressor:
-        """What the owner of a sum sends it with."""
         return Qsgd(self.n, self.seed, 4)
 
 

@@ -291,36 +291,13 @@ def one_row(operation, N, C, F, H, W, K):
     return 4 * ((H - K) * W + W - K + 9)
 
 
+_VECTOR = conv.conv_forward, conv.conv_backward_weights, conv.conv_backward_input
+_IM2COL = conv_forward_im2col, conv_backward_weights_im2col, conv_backward_input_im2col
+_FFT = conv_forward_fft, conv_backward_weights_fft, conv_backward_input_fft
+_WINOGRAD = conv_forward_winograd, conv_backward_weights_winograd, conv_backward_input_winograd
 WAYS = {
-    way.name: way
-    for way in (
-        Way(
-            "vector",
-            conv.conv_forward,
-            conv.conv_backward_weights,
-            conv.conv_backward_input,
-            one_row,
-        ),
-        Way(
-            "im2col",
-            conv_forward_im2col,
-            conv_backward_weights_im2col,
-            conv_backward_input_im2col,
-            workspace,
-        ),
-        Way(
-            "FFT",
-            conv_forward_fft,
-            conv_backward_weights_fft,
-            conv_backward_input_fft,
-            fourier_workspace,
-        ),
-        Way(
-            "Winograd",
-            conv_forward_winograd,
-            conv_backward_weights_winograd,
-            conv_backward_input_winograd,
-            winograd_workspace,
-        ),
-    )
+    "vector": Way("vector", *_VECTOR, one_row),
+    "im2col": Way("im2col", *_IM2COL, workspace),
+    "FFT": Way("FFT", *_FFT, fourier_workspace),
+    "Winograd": Way("Winograd", *_WINOGRAD, winograd_workspace),
 }

@@ -13,12 +13,9 @@ def conv_forward_tiled(x, w, b, z, stride=1):
     """A block for each 8 × 8 tile of outputs; its inputs, with their halo, in shared memory."""
     n, _, p, q = z.shape
     edge = (SIDE - 1) * stride + w.shape[2]
-    grid = -(-q // SIDE), -(-p // SIDE), n
-    sizes = *x.shape, len(w), w.shape[2], stride
-    shared = 4 * x.shape[1] * edge * edge
-    load("tiled").launch(
-        "conv_forward_tiled", grid, (SIDE, SIDE), x, w, b, z, *sizes, shared=shared
-    )
+    grid, shared = (-(-q // SIDE), -(-p // SIDE), n), 4 * x.shape[1] * edge * edge
+    given = x, w, b, z, *x.shape, len(w), w.shape[2], stride
+    load("tiled").launch("conv_forward_tiled", grid, (SIDE, SIDE), *given, shared=shared)
 
 
 def conv_forward_four_filters(x, w, b, z, stride=1):
@@ -38,10 +35,8 @@ def conv_backward_input_scatter(dz, w, dx, stride=1):
 def conv_backward_input_by_weight(dz, w, dx, stride=1):
     """A block for each weight; it passes over all positions and adds atomically."""
     dx[...] = 0
-    sizes = *dx.shape, len(w), w.shape[2], stride
-    load("stationarity").launch(
-        "conv_backward_input_by_weight", (w.size,), (256,), dz, w, dx, *sizes
-    )
+    given = dz, w, dx, *dx.shape, len(w), w.shape[2], stride
+    load("stationarity").launch("conv_backward_input_by_weight", (w.size,), (256,), *given)
 
 
 def conv_backward_weights_scatter(x, dz, dw, stride=1):
@@ -111,8 +106,5 @@ LADDER = {
         "tree": bias_tree,
         "shuffles": device.conv_backward_bias,
     },
-    "dense_forward": {
-        "a block per output": device.dense_forward,
-        "tiled": dense_forward_tiled,
-    },
+    "dense_forward": {"a block per output": device.dense_forward, "tiled": dense_forward_tiled},
 }
