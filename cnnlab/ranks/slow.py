@@ -53,7 +53,7 @@ class Wire:
 
     def send(self, n_bytes: int, now: float) -> tuple[float, float]:
         """When a message of this moment is out, and from when on it may be seen."""
-        self.free = max(now, self.free) + self.link.sending(n_bytes)
+        self.free = max(now, self.free) + n_bytes / self.link.bandwidth
         return self.free, self.free + self.link.latency
 
 

@@ -213,7 +213,7 @@ def test_what_is_impossible_is_refused(n, how, text):
 
 
 REAL = """
-from cnnlab.ranks import guard, job
+from cnnlab.ranks import job
 from tests.distributed import test_server
 
 {before}
@@ -264,7 +264,7 @@ def go_on(comm):
 
 @pytest.mark.mpi
 def test_workers_may_be_killed_at_any_moment(no_memory_left):
-    out, err = run(5, "-c", REAL.format(before="guard.begin()", program="go_on"))
+    out, err = run(5, "-c", REAL.format(before="job.begin()", program="go_on"))
     losses, lost, ends = json.loads(out)
     left = re.findall(r"cnnlab: rank (\d) was lost: going on with (\d) worker", err)
     assert left == [("1", "3"), ("2", "2"), ("3", "1")] and lost == [1, 2, 3] and ends == 1

@@ -8,7 +8,7 @@ direction; who asks first is served first. Real networks share links in smaller 
 import itertools
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -67,10 +67,6 @@ class Link:
         bandwidth = f"{self.bandwidth / scale:.3g} {unit}"
         return f"links of {factor * self.latency:.3g} {name} and {bandwidth}"
 
-    def sending(self, n_bytes: int) -> float:
-        """Seconds for which a message of n bytes keeps the link busy."""
-        return n_bytes / self.bandwidth
-
 
 class Hop(NamedTuple):
     """One direction of a link: messages with the same `key` share it."""
@@ -119,32 +115,6 @@ class Network:
         for key, _ in route:
             busy[key] = out
         return out, out + latency
-
-
-@dataclass(frozen=True)
-class OneMemory(Network):
-    """Ranks in one memory, where no network carries anything: their processors copy.
-
-    So long messages between two ranks take turns: such a message waits for its receiver, takes
-    `handshake` seconds more, and keeps the pair busy until it has arrived.
-    """
-
-    handshake: float = 0.0
-
-    def carry(self, busy: dict, source: int, dest: int, n_bytes: int, begin: float) -> tuple:
-        """As `Network.carry`."""
-        if n_bytes <= self.link.eager or source == dest:
-            return super().carry(busy, source, dest, n_bytes, begin)
-        pair = frozenset((source, dest))
-        taken = self.handshake + self.link.latency + self.link.sending(n_bytes)
-        busy[pair] = max(begin, busy.get(pair, 0.0)) + taken
-        return busy[pair], busy[pair]
-
-
-def one_memory(link: Link, handshake: float = 0.0) -> OneMemory:
-    """Ranks in one memory; `link` is what one message costs while there is no other."""
-    find = all_to_all(link).find
-    return OneMemory(f"{link} in one memory", link, find, handshake=handshake)
 
 
 def all_to_all(link: Link) -> Network:
@@ -258,10 +228,3 @@ class Pace:
             return self.speed[rank]
         draw = self.draws.setdefault(rank, np.random.default_rng([self.seed, rank]))
         return self.speed[rank] * math.exp(self.jitter * draw.standard_normal())
-
-
-def stragglers(n_ranks: int, n: int, factor: float, seed: int = 0) -> Sequence[float]:
-    """A speed for each rank: n of them, drawn from the seed, take `factor` times as long."""
-    speed = np.ones(n_ranks)
-    speed[np.random.default_rng(seed).choice(n_ranks, n, replace=False)] = factor
-    return speed.tolist()

@@ -70,10 +70,6 @@ class Window:
         self.parts = self.world.windows.setdefault(group, {})
         self.parts[self.comm.rank] = part
 
-    def tomemory(self) -> memoryview:
-        """This rank's part."""
-        return self.parts[self.comm.rank].memory.data
-
     def Put(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Write an array to another rank's part; `target` is where, in units of its window."""
         self._reach("Put", origin, target_rank, target)[:] = raw(origin)
@@ -128,8 +124,6 @@ class Window:
         """Wait until all that this rank has begun at another's part is done."""
         self._in_epoch(rank)
         self._finish(rank)
-
-    Flush_local = Flush
 
     def Flush_all(self) -> None:
         """Wait until all that this rank has begun is done."""
