@@ -114,10 +114,6 @@ class Slow(Calls):
         part.Free()
         return made
 
-    def Dup(self) -> "Slow":
-        """A communicator of the same ranks, whose messages do not meet those of this one."""
-        return self.Split(0, self.rank)
-
     def Free(self) -> None:
         """Wait until MPI is done with all that was sent, and give the communicator back."""
         for request in self.wire.pending:

@@ -23,6 +23,7 @@ LARGE = (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")
 TEXT = re.compile(r"([\d.]+) ?(ns|us|µs|ms|s), ?([\d.]+) ?([kMG]?)B/s")
 NODES = re.compile(r"nodes of (\d+): *([^;]+);(.+)")
 NVLINK, PCIE = 25e9, 16e9  # bytes/s each way: a link of NVLink 2, and 16 lanes of PCIe 3
+HOP = 2e-6  # seconds that each of them takes
 # Links of NVLink between the GPUs of a DGX-1 with V100, six of each: a cube whose edges are single
 # or double, and both diagonals of two faces. NVIDIA, "NVIDIA DGX-1 With Tesla V100 System
 # Architecture", WP-08437-002, 2017; which are double is what `nvidia-smi topo -m` says of one.
@@ -124,7 +125,6 @@ def all_to_all(link: Link) -> Network:
 
 def ring(n_ranks: int, link: Link) -> Network:
     """Links between neighbours on a ring; messages go the shorter way around."""
-    at_least("n_ranks", n_ranks, 1)
 
     def find(a: int, b: int) -> Route:
         distance = (b - a) % n_ranks
@@ -152,20 +152,20 @@ def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
     return Network(f"nodes of {ranks_per_node}: {inside}; between nodes {between}", inside, find)
 
 
-def dgx1(latency: float = 2e-6, call: float = 0.5e-6) -> Network:
+def dgx1() -> Network:
     """Eight GPUs with one or two links of NVLink to four others; to the rest, PCIe and the CPUs.
 
     Two GPUs share 16 lanes of PCIe. Bandwidths are those of the links, which programs do not reach.
     """
-    through = Link(latency, PCIE, call)
+    through = Link(HOP, PCIE)
 
     def find(a: int, b: int) -> Route:
         if n := CUBE_MESH.get((min(a, b), max(a, b))):
-            return (Hop((a, b), Link(latency, n * NVLINK, call)),)
+            return (Hop((a, b), Link(HOP, n * NVLINK)),)
         up, down = Hop(("up", a // 2), through), Hop(("down", b // 2), through)
         return (up, Hop(("cpu", a // 4), through), down)
 
-    return Network("a DGX-1's NVLink", Link(latency, NVLINK, call), find, 8)
+    return Network("a DGX-1's NVLink", Link(HOP, NVLINK), find, 8)
 
 
 def parse(text: str, n_ranks: int) -> Network:
