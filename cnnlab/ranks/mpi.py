@@ -7,7 +7,7 @@ are texts; virtual ranks understand both. Look them up inside a function, not wh
 import sys
 
 REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
-NAMES = (*REDUCTIONS, "REPLACE", "NO_OP", "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
+NAMES = (*REDUCTIONS, "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
 NUMBERS = {"ANY_SOURCE": -2, "ANY_TAG": -1}  # MPICH's, where MPI does not run
 
 

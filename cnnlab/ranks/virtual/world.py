@@ -114,12 +114,6 @@ class World:
         """A call is over: the rank's own computing begins."""
         self.since = time.perf_counter()
 
-    def clock(self, rank: int) -> float:
-        """The time of a rank, in seconds."""
-        self.entered(rank)
-        self.left()
-        return self.clocks[rank]
-
     def _pass(self, rank: int, kind: str, seconds: float, peer: int = -1, n_bytes: int = 0) -> None:
         begin = self.clocks[rank]
         self.clocks[rank] += seconds
@@ -298,7 +292,9 @@ class Comm(calls.Calls):
 
     def clock(self) -> float:
         """The time of this rank, in virtual seconds."""
-        return self.world.clock(self.me)
+        self.world.entered(self.me)
+        self.world.left()
+        return self.world.clocks[self.me]
 
     def Split(self, color: int, key: int = 0) -> "Comm":
         """A communicator of the ranks with the same colour, in the order of their keys."""
