@@ -26,7 +26,6 @@ from traitlets.config import Config
 from cnnlab.ranks import SETTINGS, shared_memory_files
 from cnnlab.runtime import failures
 from cnnlab.runtime.arguments import at_least
-from cnnlab.runtime.failures import environment
 
 MARK = "CNNLAB_CLUSTER"
 
@@ -83,7 +82,7 @@ if __name__ == "__main__":
     end(cluster_name)
 
 
-# --- mPI ranks inside a notebook: ipyparallel engines that mpiexec starts and a watchdog ends -----
+# --- MPI ranks inside a notebook: ipyparallel engines that mpiexec starts and a watchdog ends -----
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
@@ -231,7 +230,8 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
     )
     client, shared = None, set()
     try:
-        with quiet(), failures.telling(f"starting {n_ranks} ranks", after=5):
+        quiet = failures.environment({"IPP_NONINTERACTIVE": "1"})  # no bars, no log
+        with quiet, failures.telling(f"starting {n_ranks} ranks", after=5):
             try:
                 client = starter.start_and_connect_sync(n=n_ranks)
             except Exception as error:
@@ -280,15 +280,6 @@ def find_mpiexec() -> str:
     return result
 
 
-def listening_to_nobody(mpiexec: str) -> str:
-    """MPICH's mpiexec.gforker, where it lies beside mpiexec, which listens to other machines.
-
-    So does Open MPI's, whose ranks do not: it binds to every address, and takes no loopback.
-    """
-    forker = f"{mpiexec}.gforker"
-    return forker if Path(forker).is_file() else mpiexec
-
-
 def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     """The ipyparallel configuration that starts the controller and the engines."""
     environment = {MARK: name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -302,11 +293,9 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     config = Config()
     config.LocalControllerLauncher.environment = environment
     config.MPIEngineSetLauncher.environment = ranks
-    config.MPIEngineSetLauncher.mpi_cmd = [listening_to_nobody(mpiexec)]
+    # MPICH's mpiexec listens to other machines, the gforker beside it does not. So does Open MPI's,
+    # whose ranks do not: it binds to every address, and takes no loopback.
+    forker = f"{mpiexec}.gforker"
+    config.MPIEngineSetLauncher.mpi_cmd = [forker if Path(forker).is_file() else mpiexec]
     config.MPIEngineSetLauncher.mpi_args = options
     return config
-
-
-def quiet():
-    """Hide progress bars and log messages while ranks start."""
-    return environment({"IPP_NONINTERACTIVE": "1"})

@@ -64,13 +64,17 @@ def perform(comm, flat: np.ndarray, steps) -> None:
     """Carry out one rank's steps of a schedule on its elements, in place."""
     received = np.empty_like(flat)
     for to, a, b, source, c, d, add in steps:
-        sending, receiving = to != NOBODY and a < b, source != NOBODY and c < d
         into = received[c:d] if add else flat[c:d]
-        if sending and receiving:
-            comm.Sendrecv(flat[a:b], to, TAG, into, source, TAG)
-        elif sending:
-            comm.Send(flat[a:b], to, TAG)
-        elif receiving:
-            comm.Recv(into, source, TAG)
-        if receiving and add:
+        exchange(comm, flat[a:b], to if a < b else NOBODY, into, source if c < d else NOBODY)
+        if source != NOBODY and add:
             flat[c:d] += into
+
+
+def exchange(comm, sent: np.ndarray, to: int, received: np.ndarray, source: int) -> None:
+    """Send one array and receive another at the same time, unless it is from or to NOBODY."""
+    if to != NOBODY and source != NOBODY:
+        comm.Sendrecv(sent, to, TAG, received, source, TAG)
+    elif to != NOBODY:
+        comm.Send(sent, to, TAG)
+    elif source != NOBODY:
+        comm.Recv(received, source, TAG)

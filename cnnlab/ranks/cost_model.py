@@ -13,13 +13,11 @@ class Model:
     """A message of s bytes takes L + s G seconds; an addition takes A seconds.
 
     `latency` is L in seconds, `gap` is G in seconds per byte, `add` is A in seconds per element.
-    `size_of` is the bytes per element: 4 for float32.
     """
 
     latency: float
     gap: float
     add: float = 0.0
-    size_of: int = 4
 
     def __post_init__(self):
         for name in ("latency", "gap", "add"):
@@ -28,8 +26,8 @@ class Model:
                 raise ValueError(f"{name}: expected a finite number of at least 0, got {value!r}")
 
     def message(self, n: int) -> float:
-        """The time of one message of n elements, in seconds."""
-        return self.latency + self.gap * self.size_of * n
+        """The time of one message of n float32, in seconds."""
+        return self.latency + self.gap * 4 * n
 
     def __str__(self) -> str:
         return (
@@ -38,10 +36,8 @@ class Model:
         )
 
 
-def fit(
-    sizes: Sequence[int], seconds: Sequence[float], add: float = 0.0, size_of: int = 4
-) -> Model:
-    """Fit L and G, at least 0, to the one-way times of messages of `sizes` elements, in seconds.
+def fit(sizes: Sequence[int], seconds: Sequence[float], add: float = 0.0) -> Model:
+    """Fit L and G, at least 0, to the one-way times of messages of `sizes` float32, in seconds.
 
     Least squares of the relative error, so that each size counts the same. `add` is measured
     separately. Raises ValueError for fewer than two sizes, or times that are not positive.
@@ -54,7 +50,7 @@ def fit(
     t = np.asarray(seconds, float)
     if not (np.isfinite(t) & (t > 0)).all():
         raise ValueError(f"seconds: expected positive numbers, got {list(seconds)}")
-    columns = np.c_[np.ones(len(t)), size_of * np.asarray(sizes, float)]
+    columns = np.c_[np.ones(len(t)), 4 * np.asarray(sizes, float)]
     scale = columns.max(0)  # the two columns differ by powers of ten
     (latency, gap), _ = nnls(columns / scale / t[:, None], np.ones(len(t)))
-    return Model(latency / scale[0], gap / scale[1], add, size_of)
+    return Model(latency / scale[0], gap / scale[1], add)

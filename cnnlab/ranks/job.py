@@ -142,9 +142,11 @@ def by_mpich() -> bool:
     return "PMI_FD" in os.environ and "PMI_JOBID" not in os.environ
 
 
-def tell_mpiexec(what: str) -> None:
-    """Send MPICH's mpiexec a line of PMI's protocol, version 1."""
+def tell_mpiexec(what: str, answered: bool = False) -> None:
+    """Send MPICH's mpiexec a line of PMI's protocol, version 1, and wait for the answer to it."""
     os.write(int(os.environ["PMI_FD"]), f"{what}\n".encode())
+    if answered:
+        os.read(int(os.environ["PMI_FD"]), 1024)
 
 
 def is_first() -> bool:
@@ -238,25 +240,15 @@ def wait(rank: int, news: int) -> None:
     shared_memory_files.remove(files)
     if status < 0 and (is_first() or not can_go_on):
         why = "it has the parameters" if can_go_on else "training had not begun"
-        end_all(f"cnnlab: rank {os.environ['PMI_RANK']} was killed: the job ends, as {why}\n")
+        said = f"cnnlab: rank {os.environ['PMI_RANK']} was killed: the job ends, as {why}\n"
+        os.write(sys.stderr.fileno(), said.encode())
+        time.sleep(FAREWELL)
+        tell_mpiexec("cmd=abort exitcode=1", answered=True)
+        time.sleep(PATIENCE)
+        os._exit(1)
     with contextlib.suppress(OSError):  # MPI has said so itself
-        guard_tell_mpiexec("cmd=finalize")
+        tell_mpiexec("cmd=finalize", answered=True)
     os._exit(max(status, 0))
-
-
-def end_all(why: str) -> None:
-    """End the job in one line, as MPI_Abort would; does not return."""
-    os.write(sys.stderr.fileno(), why.encode())
-    time.sleep(FAREWELL)
-    guard_tell_mpiexec("cmd=abort exitcode=1")
-    time.sleep(PATIENCE)
-    os._exit(1)
-
-
-def guard_tell_mpiexec(what: str) -> None:
-    """Send mpiexec a line, and wait for the answer."""
-    tell_mpiexec(what)
-    os.read(int(os.environ["PMI_FD"]), 1024)
 
 
 # --- ranks of which any but rank 0 may be killed, while the others go on --------------------------

@@ -1,4 +1,4 @@
-"""Names of MPI that hold in both worlds: `mpi.SUM`, `mpi.IN_PLACE`, `mpi.Win.Allocate(…)`.
+"""Names of MPI that hold in both worlds: `mpi.SUM`, `mpi.IN_PLACE`, `mpi.Win.Create(…)`.
 
 They are mpi4py's own where its MPI runs, as it does wherever there are real ranks. Otherwise they
 are texts; virtual ranks understand both. Look them up inside a function, not when a module loads.
@@ -7,7 +7,7 @@ are texts; virtual ranks understand both. Look them up inside a function, not wh
 import sys
 
 REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
-NAMES = (*REDUCTIONS, "REPLACE", "NO_OP", "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
+NAMES = (*REDUCTIONS, "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
 NUMBERS = {"ANY_SOURCE": -2, "ANY_TAG": -1}  # MPICH's, where MPI does not run
 
 
@@ -42,18 +42,9 @@ class Win:
     def Create(memory, disp_unit: int = 1, *, comm):
         """A window on an array of each rank, or None. All ranks of `comm` call it together."""
         if hasattr(comm, "world"):
-            return comm.window(memory, disp_unit)
+            from cnnlab.ranks.virtual.window import Window
+
+            return Window(comm, memory, disp_unit)
         from mpi4py import MPI
 
         return MPI.Win.Create(memory, disp_unit, comm=comm)
-
-    @staticmethod
-    def Allocate(size: int, disp_unit: int = 1, *, comm):
-        """A window on so many new bytes of each rank; `tomemory()` is what lies there."""
-        if hasattr(comm, "world"):
-            import numpy as np
-
-            return Win.Create(np.zeros(size, np.uint8), disp_unit, comm=comm)
-        from mpi4py import MPI
-
-        return MPI.Win.Allocate(size, disp_unit, comm=comm)

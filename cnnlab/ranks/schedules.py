@@ -5,7 +5,7 @@ be listed, drawn and simulated without MPI. Any number of ranks and of elements 
 ranks end with the same bits.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 NOBODY = -1
@@ -32,23 +32,17 @@ IDLE = Step()
 
 def tree(rank: int, size: int, n: int) -> Iterator[Step]:
     """Reduce to rank 0 along a binomial tree, then broadcast back: 2 log2(P) rounds."""
-    distance = 1
+    steps, distance = [], 1
     while distance < size:
         if rank % (2 * distance) == distance:
-            yield Step(to=rank - distance, b=n)
+            steps.append(Step(to=rank - distance, b=n))
         elif rank % (2 * distance) == 0 and rank + distance < size:
-            yield Step(source=rank + distance, d=n, add=True)
+            steps.append(Step(source=rank + distance, d=n, add=True))
         else:
-            yield IDLE
+            steps.append(IDLE)
         distance *= 2
-    while distance > 1:
-        distance //= 2
-        if rank % (2 * distance) == distance:
-            yield Step(source=rank - distance, d=n)
-        elif rank % (2 * distance) == 0 and rank + distance < size:
-            yield Step(to=rank + distance, b=n)
-        else:
-            yield IDLE
+    yield from steps
+    yield from way_back(steps)
 
 
 def butterfly(rank: int, size: int, n: int) -> Iterator[Step]:
@@ -63,7 +57,7 @@ def butterfly(rank: int, size: int, n: int) -> Iterator[Step]:
             peer = unfolded(inner ^ distance, size)
             yield Step(peer, 0, n, peer, 0, n, add=True)
         distance *= 2
-    yield from unfold(rank, size, n)
+    yield from way_back(fold(rank, size, n))
 
 
 def ring(rank: int, size: int, n: int) -> Iterator[Step]:
@@ -84,26 +78,21 @@ def rabenseifner(rank: int, size: int, n: int) -> Iterator[Step]:
     """
     inner, n_inner = folded(rank, size)
     yield from fold(rank, size, n)
-    first, last, distance, halves = 0, n_inner, n_inner // 2, []
+    first, last, distance, steps = 0, n_inner, n_inner // 2, []
     while distance >= 1:  # this rank sums blocks [first, last); it keeps the half that it is in
         if inner == NOBODY:
-            yield IDLE
+            steps.append(IDLE)
         else:
             middle = (first + last) // 2
             peer = unfolded(inner ^ distance, size)
             low, high = span(first, middle, n_inner, n), span(middle, last, n_inner, n)
             kept, given = (high, low) if inner & distance else (low, high)
-            yield Step(peer, *given, peer, *kept, add=True)
-            halves.append((peer, kept, given))
+            steps.append(Step(peer, *given, peer, *kept, add=True))
             first, last = (middle, last) if inner & distance else (first, middle)
         distance //= 2
-    for _ in range(n_inner.bit_length() - 1):
-        if inner == NOBODY:
-            yield IDLE
-        else:
-            peer, kept, given = halves.pop()
-            yield Step(peer, *kept, peer, *given)
-    yield from unfold(rank, size, n)
+    yield from steps
+    yield from way_back(steps)
+    yield from way_back(fold(rank, size, n))
 
 
 SCHEDULES: dict[str, Callable[[int, int, int], Iterator[Step]]] = {
@@ -124,8 +113,14 @@ def span(first: int, last: int, size: int, n: int) -> tuple[int, int]:
     return n * first // size, n * last // size
 
 
-# If the number of ranks is not a power of two, the first 2 r ranks fold into r before the exchange
-# and unfold after it. A rank's number among those that take part is its inner rank.
+def way_back(steps: Iterable[Step]) -> Iterator[Step]:
+    """The last step first: sums go to where their terms came from, and replace them."""
+    for step in reversed([*steps]):
+        yield Step(step.source, step.c, step.d, step.to, step.a, step.b)
+
+
+# If the number of ranks is not a power of two, the first 2 r ranks fold into r before the exchange,
+# and the result goes the way back. A rank's number among those that take part is its inner rank.
 
 
 def folded(rank: int, size: int) -> tuple[int, int]:
@@ -154,16 +149,3 @@ def fold(rank: int, size: int, n: int) -> Iterator[Step]:
         yield Step(source=rank - 1, d=n, add=True)
     else:
         yield Step(to=rank + 1, b=n)
-
-
-def unfold(rank: int, size: int, n: int) -> Iterator[Step]:
-    """Each even rank of the first 2 r receives the result from the next."""
-    extra = size - (1 << (size.bit_length() - 1))
-    if not extra:
-        return
-    if rank >= 2 * extra:
-        yield IDLE
-    elif rank % 2:
-        yield Step(to=rank - 1, b=n)
-    else:
-        yield Step(source=rank + 1, d=n)

@@ -53,7 +53,7 @@ class Wire:
 
     def send(self, n_bytes: int, now: float) -> tuple[float, float]:
         """When a message of this moment is out, and from when on it may be seen."""
-        self.free = max(now, self.free) + self.link.sending(n_bytes)
+        self.free = max(now, self.free) + n_bytes / self.link.bandwidth
         return self.free, self.free + self.link.latency
 
 
@@ -113,10 +113,6 @@ class Slow(Calls):
         made = Slow(part, self.wire.link, self.wire, part.allgather(self.ranks[self.rank]))
         part.Free()
         return made
-
-    def Dup(self) -> "Slow":
-        """A communicator of the same ranks, whose messages do not meet those of this one."""
-        return self.Split(0, self.rank)
 
     def Free(self) -> None:
         """Wait until MPI is done with all that was sent, and give the communicator back."""

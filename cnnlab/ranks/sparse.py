@@ -7,7 +7,7 @@ more than half of the places are taken, the array itself is sent.
 import numba
 import numpy as np
 
-from cnnlab.ranks.collectives import TAG
+from cnnlab.ranks.collectives import exchange
 from cnnlab.ranks.schedules import NOBODY, butterfly
 
 DENSE = -1  # in place of the number of places: the whole array follows
@@ -62,12 +62,7 @@ def allreduce(comm, places: np.ndarray, values: np.ndarray, total: np.ndarray) -
     n, n_sent, mine = total.size, 0, (places, values)
     for to, _, _, source, _, _, add in butterfly(comm.rank, comm.size, n):
         sent, received = message(mine, n), np.empty(4 * n + 4, np.uint8)
-        if to != NOBODY and source != NOBODY:
-            comm.Sendrecv(sent, to, TAG, received, source, TAG)
-        elif to != NOBODY:
-            comm.Send(sent, to, TAG)
-        elif source != NOBODY:
-            comm.Recv(received, source, TAG)
+        exchange(comm, sent, to, received, source)
         n_sent += sent.size * (to != NOBODY)
         if source != NOBODY:
             mine = added(mine, stream_of(received, n)) if add else stream_of(received, n)

@@ -42,10 +42,10 @@ def test_there_is_no_guard_without_an_mpiexec_that_it_can_tell(monkeypatch):
 
 ALONE = """
 import os, signal, sys, time
-from cnnlab.ranks import guard
-guard.begin()
+from cnnlab.ranks import job
+job.begin()
 if sys.argv[1] != "too early":
-    guard.can_be_missed()
+    job.can_be_missed()
 print(os.getpid(), flush=True)
 if sys.argv[1] == "wait":
     time.sleep(60)

@@ -13,10 +13,10 @@ from tests.ranks.programs import run
 
 PROGRAM = """
 import os, signal
-from cnnlab.ranks import guard, job
+from cnnlab.ranks import job
 from tests.ranks.test_survivors import collectives
 
-guard.begin()
+job.begin()
 with job.together() as comm:
     collectives(comm)
 """

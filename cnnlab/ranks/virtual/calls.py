@@ -105,7 +105,10 @@ def around_uneven(comm, send, recv) -> Iterator:
     if not isinstance(recv, tuple | list):
         raise TypeError(f"recvbuf: expected (array, counts), got {type(recv).__name__}")
     whole, counts = recv
-    parts = [whole[a:b] for a, b in cut("counts", counts, comm.size, whole.size)]
+    if len(counts) != comm.size or sum(counts) != whole.size:
+        expected = f"{comm.size} that add up to {whole.size}"
+        raise ValueError(f"counts: expected {expected}, got {list(counts)}")
+    parts = np.split(whole.reshape(-1), np.cumsum(counts[:-1]))
     if send is not None:
         fitting("sendbuf", send, ALL, 1, f"{counts[comm.rank]} {whole.dtype}")
     yield from around(comm, send, parts)
@@ -148,24 +151,6 @@ def reduce(comm, send, recv, op: np.ufunc, root: int) -> Iterator:
         own(total, recv)
 
 
-def reduce_scatter(comm, send, recv, recvcounts, op: np.ufunc) -> Iterator:
-    """Around a ring: each adds its own elements to a part that comes, and sends it on."""
-    counts, rank = [recv.size] * comm.size if recvcounts is None else recvcounts, comm.rank
-    parts, flat = cut("recvcounts", counts, comm.size, send.size), send.flatten()
-    fitting("recvbuf", recv, ALL, 1, f"{counts[rank]} {send.dtype}")
-    ring = (
-        Step(rank + 1, *parts[rank - k - 1], rank + comm.size - 1, *parts[rank - k - 2], add=True)
-        for k in range(comm.size - 1)
-    )
-    yield from follow(comm, flat, ring, op)
-    own(flat[slice(*parts[rank])], recv)
-
-
-def reduce_scatter_block(comm, send, recv, op: np.ufunc) -> Iterator:
-    """As `reduce_scatter`, with parts of the same length."""
-    return reduce_scatter(comm, np.concatenate(send), recv, None, op)
-
-
 def allreduce_objects(comm, send, op: Callable) -> Iterator:
     """Of all objects on each rank, in the order of ranks."""
     return functools.reduce(op, (yield from doubling(comm, send)))
@@ -193,18 +178,11 @@ def one_each(comm, shares):
     return shares
 
 
-def cut(name: str, counts, size: int, n: int) -> list[tuple[int, int]]:
-    """Begin and end of parts of so many elements. Raises ValueError if they do not add up to n."""
-    if len(counts) != size or sum(counts) != n:
-        raise ValueError(f"{name}: expected {size} that add up to {n}, got {list(counts)}")
-    return list(itertools.pairwise([0, *itertools.accumulate(counts)]))
-
-
 # --- the table ------------------------------------------------------------------------------------
 
 ALL, EACH, OWN = "all", "each", "own"  # an array has one share, one for each rank, or any length
 SHORT = {"sendbuf": "send", "sendobj": "send", "recvbuf": "recv", "obj": "buf"}
-DEFAULTS = {"op": "SUM", "root": 0, "recvcounts": None}
+DEFAULTS = {"op": "SUM", "root": 0}
 
 
 class Call(NamedTuple):
@@ -279,12 +257,6 @@ CALLS = {
     "Alltoall": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": EACH, "recvbuf": EACH}),
     "Allreduce": Call(allreduce, "sendbuf recvbuf op", BOTH, in_place=True),
     "Reduce": Call(reduce, "sendbuf recvbuf op root", BOTH, "recvbuf", in_place=True),
-    "Reduce_scatter": Call(
-        reduce_scatter, "sendbuf recvbuf recvcounts op", {"sendbuf": ALL, "recvbuf": OWN}
-    ),
-    "Reduce_scatter_block": Call(
-        reduce_scatter_block, "sendbuf recvbuf op", {"sendbuf": EACH, "recvbuf": ALL}
-    ),
     "barrier": Call(barrier),
     "bcast": Call(broadcast, "obj root"),
     "gather": Call(gather, "sendobj root"),

@@ -67,9 +67,7 @@ class Replay(World):
         return self
 
 
-def examine(
-    program: Callable, n_ranks: int, *arguments, network=None, speed: Sequence = ()
-) -> list[Fault]:
+def examine(program: Callable, n_ranks: int, *arguments, network=None) -> list[Fault]:
     """The faults of `program(comm, *arguments)` on so many ranks; none, if none was found.
 
     The program is run two to four times, and more often to say where a fault is; it must do the
@@ -81,7 +79,7 @@ def examine(
     at_once = dataclasses.replace(network, link=dataclasses.replace(network.link, eager=0))
 
     def play(network=network, **how) -> Replay:
-        return Replay(n_ranks, network, speed, **how).play(program, arguments)
+        return Replay(n_ranks, network, **how).play(program, arguments)
 
     plain = play()
     if plain.error:

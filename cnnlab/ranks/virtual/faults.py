@@ -66,22 +66,17 @@ def faults_of(error: Exception, rank: int) -> list[Fault]:
         return error.faults
     traced, line = error.__traceback__, ""
     while traced:
-        own = is_own(traced.tb_frame)
+        own = traced.tb_frame.f_globals.get("__name__", "").startswith(OWN)
         if not own:
             line = written((traced.tb_frame.f_code.co_filename, traced.tb_lineno))
         traced = traced.tb_next
     return [Fault("invalid parameter", rank, line, str(error))] if own and line else []
 
 
-def is_own(frame) -> bool:
-    """Whether a frame is of this package's ranks, and not of a program."""
-    return frame.f_globals.get("__name__", "").startswith(OWN)
-
-
 def site() -> tuple[str, int]:
     """File and line of the program that has called into the world."""
     frame = sys._getframe(2)  # the call into the world is no closer than that
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(OWN):  # is_own, faster
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(OWN):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 
@@ -187,7 +182,3 @@ class History:
         """The number of a new event of a rank."""
         self.known[rank, rank] += 1
         return int(self.known[rank, rank])
-
-    def is_before(self, event: int | None, source: int, rank: int) -> bool:
-        """Whether a rank knows an event of `source`; None has not come to its end."""
-        return event is not None and self.known[rank, source] >= event

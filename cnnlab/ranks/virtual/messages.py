@@ -87,7 +87,7 @@ class Request(Waits):
 
     @property
     def any_source(self) -> bool:
-        """Whether it takes, or asks for, a message from anybody."""
+        """Whether it takes a message from anybody."""
         return self.peer == ANY
 
     @property
@@ -315,17 +315,9 @@ class Mail:
 
         Only those are undecided whose receive was posted already; all others have met.
         """
-        return self.heads(rank, self.first) if self.receives.get(rank) else []
-
-    def there(self, probe: Request) -> list[tuple[float, Request, Request]]:
-        """When they arrive, and which: the messages that a probe would find, one of each source."""
-        return self.heads(probe.rank, lambda send: probe if fits(send, probe) else None)
-
-    def heads(self, rank: int, receiver: Callable) -> list[tuple[float, Request, Request]]:
-        """The first message from each source that has a receiver: when it arrives, and both."""
         heads: dict[int, tuple[float, Request, Request]] = {}
-        for send in self.sends.get(rank, ()):
-            if send.rank not in heads and (receive := receiver(send)):
+        for send in self.sends.get(rank, ()) if self.receives.get(rank) else ():
+            if send.rank not in heads and (receive := self.first(send)):
                 heads[send.rank] = send.here, send, receive
         return list(heads.values())
 

@@ -8,7 +8,7 @@ direction; who asks first is served first. Real networks share links in smaller 
 import itertools
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ LARGE = (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")
 TEXT = re.compile(r"([\d.]+) ?(ns|us|µs|ms|s), ?([\d.]+) ?([kMG]?)B/s")
 NODES = re.compile(r"nodes of (\d+): *([^;]+);(.+)")
 NVLINK, PCIE = 25e9, 16e9  # bytes/s each way: a link of NVLink 2, and 16 lanes of PCIe 3
+HOP = 2e-6  # seconds that each of them takes
 # Links of NVLink between the GPUs of a DGX-1 with V100, six of each: a cube whose edges are single
 # or double, and both diagonals of two faces. NVIDIA, "NVIDIA DGX-1 With Tesla V100 System
 # Architecture", WP-08437-002, 2017; which are double is what `nvidia-smi topo -m` says of one.
@@ -66,10 +67,6 @@ class Link:
         factor, name = next(row for row in SHORT if self.latency * row[0] >= 1 or row[0] == 1e6)
         bandwidth = f"{self.bandwidth / scale:.3g} {unit}"
         return f"links of {factor * self.latency:.3g} {name} and {bandwidth}"
-
-    def sending(self, n_bytes: int) -> float:
-        """Seconds for which a message of n bytes keeps the link busy."""
-        return n_bytes / self.bandwidth
 
 
 class Hop(NamedTuple):
@@ -121,32 +118,6 @@ class Network:
         return out, out + latency
 
 
-@dataclass(frozen=True)
-class OneMemory(Network):
-    """Ranks in one memory, where no network carries anything: their processors copy.
-
-    So long messages between two ranks take turns: such a message waits for its receiver, takes
-    `handshake` seconds more, and keeps the pair busy until it has arrived.
-    """
-
-    handshake: float = 0.0
-
-    def carry(self, busy: dict, source: int, dest: int, n_bytes: int, begin: float) -> tuple:
-        """As `Network.carry`."""
-        if n_bytes <= self.link.eager or source == dest:
-            return super().carry(busy, source, dest, n_bytes, begin)
-        pair = frozenset((source, dest))
-        taken = self.handshake + self.link.latency + self.link.sending(n_bytes)
-        busy[pair] = max(begin, busy.get(pair, 0.0)) + taken
-        return busy[pair], busy[pair]
-
-
-def one_memory(link: Link, handshake: float = 0.0) -> OneMemory:
-    """Ranks in one memory; `link` is what one message costs while there is no other."""
-    find = all_to_all(link).find
-    return OneMemory(f"{link} in one memory", link, find, handshake=handshake)
-
-
 def all_to_all(link: Link) -> Network:
     """A link of their own between any two ranks."""
     return Network(str(link), link, lambda a, b: (Hop((a, b), link),))
@@ -154,7 +125,6 @@ def all_to_all(link: Link) -> Network:
 
 def ring(n_ranks: int, link: Link) -> Network:
     """Links between neighbours on a ring; messages go the shorter way around."""
-    at_least("n_ranks", n_ranks, 1)
 
     def find(a: int, b: int) -> Route:
         distance = (b - a) % n_ranks
@@ -182,20 +152,20 @@ def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
     return Network(f"nodes of {ranks_per_node}: {inside}; between nodes {between}", inside, find)
 
 
-def dgx1(latency: float = 2e-6, call: float = 0.5e-6) -> Network:
+def dgx1() -> Network:
     """Eight GPUs with one or two links of NVLink to four others; to the rest, PCIe and the CPUs.
 
     Two GPUs share 16 lanes of PCIe. Bandwidths are those of the links, which programs do not reach.
     """
-    through = Link(latency, PCIE, call)
+    through = Link(HOP, PCIE)
 
     def find(a: int, b: int) -> Route:
         if n := CUBE_MESH.get((min(a, b), max(a, b))):
-            return (Hop((a, b), Link(latency, n * NVLINK, call)),)
+            return (Hop((a, b), Link(HOP, n * NVLINK)),)
         up, down = Hop(("up", a // 2), through), Hop(("down", b // 2), through)
         return (up, Hop(("cpu", a // 4), through), down)
 
-    return Network("a DGX-1's NVLink", Link(latency, NVLINK, call), find, 8)
+    return Network("a DGX-1's NVLink", Link(HOP, NVLINK), find, 8)
 
 
 def parse(text: str, n_ranks: int) -> Network:
@@ -258,10 +228,3 @@ class Pace:
             return self.speed[rank]
         draw = self.draws.setdefault(rank, np.random.default_rng([self.seed, rank]))
         return self.speed[rank] * math.exp(self.jitter * draw.standard_normal())
-
-
-def stragglers(n_ranks: int, n: int, factor: float, seed: int = 0) -> Sequence[float]:
-    """A speed for each rank: n of them, drawn from the seed, take `factor` times as long."""
-    speed = np.ones(n_ranks)
-    speed[np.random.default_rng(seed).choice(n_ranks, n, replace=False)] = factor
-    return speed.tolist()

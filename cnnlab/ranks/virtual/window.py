@@ -14,8 +14,6 @@ from cnnlab.ranks.virtual.calls import ARRAYS, checked
 from cnnlab.ranks.virtual.faults import blamed, site, written
 from cnnlab.ranks.virtual.messages import Request, raw
 
-ATOMIC = (*REDUCTIONS, "REPLACE", "NO_OP")
-
 
 @dataclass
 class Access:
@@ -70,10 +68,6 @@ class Window:
         self.parts = self.world.windows.setdefault(group, {})
         self.parts[self.comm.rank] = part
 
-    def tomemory(self) -> memoryview:
-        """This rank's part."""
-        return self.parts[self.comm.rank].memory.data
-
     def Put(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Write an array to another rank's part; `target` is where, in units of its window."""
         self._reach("Put", origin, target_rank, target)[:] = raw(origin)
@@ -85,13 +79,13 @@ class Window:
 
     def Accumulate(self, origin: np.ndarray, target_rank: int, target=None, op="SUM") -> None:
         """Add an array to another rank's part, each element at once."""
-        self._accumulate(origin, target_rank, target, name_of("op", op, ATOMIC))
+        self._accumulate(origin, target_rank, target, op)
 
     def Fetch_and_op(
         self, origin, result, target_rank: int, target_disp: int = 0, op="SUM"
     ) -> None:
         """Add one element to another rank's part, and fetch what was there before, at once."""
-        before = self._accumulate(origin, target_rank, target_disp, name_of("op", op, ATOMIC))
+        before = self._accumulate(origin, target_rank, target_disp, op)
         self.pending[target_rank][-1][1] = raw(checked("result", result)), before
 
     def Lock(self, rank: int, lock_type="EXCLUSIVE", assertion: int = 0) -> None:
@@ -129,8 +123,6 @@ class Window:
         self._in_epoch(rank)
         self._finish(rank)
 
-    Flush_local = Flush
-
     def Flush_all(self) -> None:
         """Wait until all that this rank has begun is done."""
         for rank in list(self.pending):
@@ -150,13 +142,11 @@ class Window:
     def __getattr__(self, name):
         raise AttributeError(f"win.{name}: the virtual world does not know it")
 
-    def _accumulate(self, origin, target_rank: int, target, op: str) -> np.ndarray:
-        place = self._reach(f"Accumulate by {op}", origin, target_rank, target)
+    def _accumulate(self, origin, target_rank: int, target, op) -> np.ndarray:
+        name = name_of("op", op, REDUCTIONS)
+        place = self._reach(f"Accumulate by {name}", origin, target_rank, target)
         before, there = place.copy(), place.view(origin.dtype)
-        if op == "REPLACE":
-            place[:] = raw(origin)
-        elif op != "NO_OP":
-            ARRAYS[op](there, origin.reshape(-1), out=there)
+        ARRAYS[name](there, origin.reshape(-1), out=there)
         return before
 
     def _reach(self, kind: str, origin: np.ndarray, rank: int, target) -> np.ndarray:
@@ -185,8 +175,8 @@ class Window:
     def _alone(self, part: Part, rank: int, access: Access) -> None:
         """Raise RuntimeError if another rank is at the same place at the same time."""
         for other in part.accesses.values():
-            before = self.world.history.is_before(other.over, other.rank, self.me)
-            if access.collides(other) and not before:
+            known = self.world.history.known[self.me, other.rank]
+            if access.collides(other) and (other.over is None or other.over > known):
                 first, last = max(access.first, other.first), min(access.last, other.last) - 1
                 error = RuntimeError(
                     f"window: expected one at a time at bytes {first} to {last} of rank {rank}, "

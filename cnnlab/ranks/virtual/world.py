@@ -19,7 +19,6 @@ from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
 from cnnlab.ranks.virtual.messages import Begun, Mail, Request
 from cnnlab.ranks.virtual.network import Link, Network, Pace, network_of
-from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
@@ -33,8 +32,7 @@ class World:
     the ranks' times, `record` is for pictures. `speed` has a factor for each rank, or for some by
     number: computing takes so many times as long; see `Pace` for `jitter` and `seed`. Computing
     between two messages takes as long as is `measured` here, or else only what `comm.compute` says,
-    and then a run takes the same time each time. `waking` are seconds that each measured section is
-    longer than on a processor of its own, where no other rank has filled the caches in between.
+    and then a run takes the same time each time.
     """
 
     def __init__(
@@ -45,12 +43,11 @@ class World:
         measured: bool = False,
         jitter: float = 0.0,
         seed: int = 0,
-        waking: float = 0.0,
     ):
         at_least("n_ranks", n_ranks, 1)
         self.size, self.network = n_ranks, network_of(network, n_ranks)
         self.link, self.busy = self.network.link, {}  # until when each of its links is
-        self.pace, self.waking = Pace(n_ranks, speed, jitter, seed), waking
+        self.pace = Pace(n_ranks, speed, jitter, seed)
         self.record = Record(n_ranks, virtual=True, network=str(self.network))
         self.clocks, self.events, self.measured = [0.0] * n_ranks, self.record.events, measured
         self.since: float | None = time.perf_counter()  # when the present rank began to compute
@@ -110,18 +107,12 @@ class World:
     def entered(self, rank: int) -> None:
         """A call begins: the rank's own computing since its last call is over."""
         if self.measured and self.since is not None:
-            self.compute(rank, max(0.0, time.perf_counter() - self.since - self.waking))
+            self.compute(rank, time.perf_counter() - self.since)
         self.since = None
 
     def left(self) -> None:
         """A call is over: the rank's own computing begins."""
         self.since = time.perf_counter()
-
-    def clock(self, rank: int) -> float:
-        """The time of a rank, in seconds."""
-        self.entered(rank)
-        self.left()
-        return self.clocks[rank]
 
     def _pass(self, rank: int, kind: str, seconds: float, peer: int = -1, n_bytes: int = 0) -> None:
         begin = self.clocks[rank]
@@ -151,9 +142,7 @@ class World:
         request.posted, request.history = self.clocks[rank], self.history.seen_by(rank)
         if receive := self.mail.post_send(request):
             self._match(request, receive)
-        elif request.peer in self.waiting and (
-            self.mail.first(request) or self.waiting[request.peer][0].kind == "probe"
-        ):
+        elif request.peer in self.waiting and self.mail.first(request):
             self._wake(request.peer, self.until(request.here))
 
     def receive(self, request: Request) -> None:
@@ -171,7 +160,7 @@ class World:
         while request.done is None:
             self._decide(request)
         self.clocks[rank] = max(begin, request.done)
-        if request.done > begin and request.kind != "probe":
+        if request.done > begin:
             self.events.append(Event(rank, "wait", begin, request.done, request.peer))
         self.left()
 
@@ -180,14 +169,8 @@ class World:
         there = self._ask(request)
         while there:
             self._meet(*self.choose(there)[1:])
-            there = self._arrived(request) if request.kind != "probe" else []
+            there = self._arrived(request)
         return request.done is not None and request.done <= self.clocks[request.rank]
-
-    def probe(self, request: Request) -> None:
-        """Let time pass until there is a message that a receive would take."""
-        self.entered(request.rank)
-        self._pass(request.rank, "receive", self.link.call)
-        self.wait(request)
 
     def until(self, at: float) -> float:
         """How long to wait for other messages, where one arrives at a time: no longer than that."""
@@ -197,18 +180,14 @@ class World:
         """Of messages from several ranks, which counts: the first to arrive."""
         return min(there, key=lambda one: (one[0], one[1].rank))
 
-    def _there(self, request: Request) -> list[tuple]:
-        """When they arrive, and which: the messages that could count, with their receives."""
-        probes = request.kind == "probe"
-        return self.mail.there(request) if probes else self.mail.undecided(request.rank)
-
     def _arrived(self, request: Request) -> list[tuple]:
-        return [one for one in self._there(request) if one[0] <= self.clocks[request.rank]]
+        there = self.mail.undecided(request.rank)
+        return [one for one in there if one[0] <= self.clocks[request.rank]]
 
     def _decide(self, request: Request) -> None:
         """Let the message that counts meet its receive, or others go on until it is known."""
         at = None
-        if there := self._there(request):
+        if there := self.mail.undecided(request.rank):
             at = self.until(max(min(one[0] for one in there), self.clocks[request.rank]))
             if self._next() >= at:
                 return self._meet(*self.choose(there)[1:])
@@ -222,7 +201,7 @@ class World:
         self.asking.add(rank)
         self.in_turn(request)
         self.asking.remove(rank)
-        in_vain = request.done is None and not self._there(request)
+        in_vain = request.done is None and not self.mail.undecided(rank)
         self.asked = self.asked + 1 if in_vain and self.due.keys() <= self.asking else 0
         if self.asked > PATIENCE:
             self.waiting[rank] = request, site()
@@ -248,12 +227,9 @@ class World:
         self.left()
 
     def _meet(self, send: Request, receive: Request) -> None:
-        """The message goes to a receive that could have had another one, or to a probe."""
-        if receive.kind == "probe":
-            receive.taken, receive.done = send, send.here
-        else:
-            self.mail.pair(send, receive)
-            self._match(send, receive)
+        """The message goes to a receive that could have had another one."""
+        self.mail.pair(send, receive)
+        self._match(send, receive)
 
     def _match(self, send: Request, receive: Request) -> None:
         """The message reaches its receiver: copy it, and say when both are done."""
@@ -316,34 +292,17 @@ class Comm(calls.Calls):
 
     def clock(self) -> float:
         """The time of this rank, in virtual seconds."""
-        return self.world.clock(self.me)
-
-    def window(self, memory, disp_unit: int = 1) -> Window:
-        """A window on an array of each rank; programs for both worlds call `mpi.Win.Create`."""
-        return Window(self, memory, disp_unit)
-
-    def Probe(self, source=calls.ANYONE, tag=calls.ANY_TAG, status=None) -> bool:
-        """Wait until there is such a message, and say which; it is still to be received."""
-        return self._probe(source, tag, status, self.world.probe)
-
-    def Iprobe(self, source=calls.ANYONE, tag=calls.ANY_TAG, status=None) -> bool:
-        """Whether there is such a message now."""
-        return self._probe(source, tag, status, self.world.test)
-
-    probe, iprobe = Probe, Iprobe
-
-    def Dup(self) -> "Comm":
-        """A communicator of the same ranks, whose messages do not meet those of this one."""
-        self.together("Dup")
-        return self._made("Dup", self.members, self._calls)
-
-    Clone = Dup
+        self.world.entered(self.me)
+        self.world.left()
+        return self.world.clocks[self.me]
 
     def Split(self, color: int, key: int = 0) -> "Comm":
         """A communicator of the ranks with the same colour, in the order of their keys."""
         asked = sorted(self.allgather((color, key, self.me)), key=lambda one: one[1:])
         members = tuple(rank for c, _, rank in asked if c == color)
-        return self._made("Split", members, self._calls, color)
+        half = type(self)(self.world, self.me, members, (self.group, self._calls, color))
+        self.world.resources[half.group, self.me] = "a communicator of Split", self.me, site()
+        return half
 
     def Free(self) -> None:
         """Give a communicator of `Split` back; it is of no use from then on."""
@@ -360,11 +319,6 @@ class Comm(calls.Calls):
         begin(inside.group)
         calls.finish(calls.barrier(inside))
         return inside.group
-
-    def _made(self, by: str, members: tuple[int, ...], *name) -> "Comm":
-        made = type(self)(self.world, self.me, members, (self.group, *name))
-        self.world.resources[made.group, self.me] = f"a communicator of {by}", self.me, site()
-        return made
 
     def _usable(self) -> None:
         if self._freed:
@@ -391,14 +345,6 @@ class Comm(calls.Calls):
             del calls[inside.group]
         self.world.left()  # what collectives compute between their messages counts
         return inside
-
-    def _probe(self, source, tag, status, ask: Callable) -> bool:
-        request = self._receive(None, source, tag, pickled=True)
-        request.kind = "probe"
-        ask(request)
-        if request.taken and status is not None:
-            request.describe(status)
-        return bool(request.taken)
 
     def _send(self, what, dest: int, tag: int, pickled: bool = False) -> Request:
         self._entered()

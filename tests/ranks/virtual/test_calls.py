@@ -48,21 +48,19 @@ def test_programs_of_collectives_give_what_numpy_says(size, k, begun, data):
 
 @given(draw.lists(draw.integers(0, 4), min_size=1, max_size=7), draw.data())
 @settings(max_examples=30)
-def test_parts_of_different_lengths_are_gathered_and_added_up(counts, data):
+def test_parts_of_different_lengths_are_gathered(counts, data):
     size, ends = len(counts), np.cumsum([0, *counts])
     whole = np.arange(float(ends[-1]))
 
     def program(comm):
         mine, got = whole[ends[comm.rank] : ends[comm.rank + 1]].copy(), np.zeros_like(whole)
         comm.Allgatherv(mine, (got, counts))
-        comm.Reduce_scatter(got * comm.rank, mine, np.array(counts))
-        request = comm.Iallgatherv(mine, (got, counts))
-        request.Wait()
-        return got
+        later = np.zeros_like(whole)
+        comm.Iallgatherv(mine, (later, counts)).Wait()
+        return got, later
 
-    factor = size * (size - 1) // 2
-    for got in World(size).run(program):
-        np.testing.assert_array_equal(got, factor * whole)
+    for both in World(size).run(program):
+        np.testing.assert_array_equal(both, [whole, whole])
 
 
 MESSAGES = draw.lists(draw.integers(0, 2), min_size=1, max_size=8)  # their tags, in order
@@ -228,7 +226,7 @@ WITH_TWO = ["Allreduce", "Reduce", "Gather", "Scatter", "Allgather", "Alltoall"]
 
 
 @given(
-    draw.sampled_from([*WITH_TWO, "Reduce_scatter_block", "Iallreduce", "Ialltoall"]),
+    draw.sampled_from([*WITH_TWO, "Iallreduce", "Ialltoall"]),
     draw.sampled_from(["longer", "shorter", "dtype", "strided", "read-only", "same"]),
     draw.integers(1, 4),
 )
@@ -236,7 +234,6 @@ def test_the_two_arrays_of_a_call_must_fit_each_other(name, wrong, size):
     """MPI raises, or computes nonsense: here each is refused, before anything is sent."""
     kind = name.lower().removeprefix("i")
     lengths = {"gather": (2, 2 * size), "allgather": (2, 2 * size), "scatter": (2 * size, 2)}
-    lengths["reduce_scatter_block"] = 2 * size, 2
     n, m = lengths.get(kind, (2 * size, 2 * size))
     sent, received = np.ones(n), np.zeros(m + {"longer": size, "shorter": -1}.get(wrong, 0))
     received = {
@@ -359,17 +356,12 @@ def test_statuses_say_which_message_it_was():
             comm.Send(np.ones(3, np.float32), 0, 9)
         if comm.rank:
             return None
-        seen, a, status = [], np.zeros(5, np.float32), Status()
-        for ask in (comm.Probe, comm.Iprobe):
-            assert ask(comm.ANY_SOURCE, comm.ANY_TAG, status)
-            seen.append((status.Get_source(), status.Get_tag(), status.Get_count()))
-        comm.Recv(a, status.source, status.tag, status)
-        assert not comm.Iprobe()
+        a, status = np.zeros(5, np.float32), Status()
+        comm.Recv(a, comm.ANY_SOURCE, comm.ANY_TAG, status)
         assert status.Get_count(np.uint8) == 12
-        return [*seen, (status.source, status.tag, status.Get_count())], a.tolist()
+        return (status.Get_source(), status.Get_tag(), status.Get_count()), a.tolist()
 
-    seen, a = World(3).run(program)[0]
-    assert seen == 3 * [(2, 9, 3)] and a == [1, 1, 1, 0, 0]
+    assert World(3).run(program)[0] == ((2, 9, 3), [1, 1, 1, 0, 0])
 
 
 def test_ranks_of_a_status_are_those_of_its_communicator():
