@@ -65,12 +65,11 @@ def test_an_entry_is_looked_up_by_its_name_or_refused_with_the_known_ones():
     assert find("kind", "path", KNOWN) is Path
     assert list(KNOWN) == ["path", "none"] and KNOWN["path"].summary == "where files lie"
     one_of("kind", "max", {"max": 1, "average": 2})
-    for look in (lambda name: find("kind", name, KNOWN), lambda name: one_of("kind", name, KNOWN)):
+    for look in (find, one_of):
         for name in ("other", None):
-            with pytest.raises(
-                ValueError, match=f"^kind: expected one of path, none, got {name!r}"
-            ):
-                look(name)
+            text = f"^kind: expected one of path, none, got {name!r}"
+            with pytest.raises(ValueError, match=text):
+                look("kind", name, KNOWN)
 
 
 def test_code_is_imported_only_by_load():

@@ -13,7 +13,7 @@ from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.ranks import collectives
 from cnnlab.ranks.schedules import SCHEDULES
-from cnnlab.ranks.virtual import Deadlock, Fault, Faulty, Link, World, examine
+from cnnlab.ranks.virtual import Deadlock, Fault, Faulty, World, examine
 from cnnlab.ranks.virtual.examine import alike
 from cnnlab.ranks.virtual.faults import CLASSES, leaks
 from cnnlab.training import train
@@ -102,15 +102,6 @@ def test_programs_of_the_course_have_no_fault(program, size):
     assert examine(program, size) == []
 
 
-def test_runs_that_always_differ_show_no_race():
-    def program(comm):
-        if comm.rank == 0:
-            return sum(comm.recv() for _ in range(2)), np.random.default_rng().random()
-        return comm.send(comm.rank, 0)
-
-    assert examine(program, 3) == []
-
-
 class Box:
     def __init__(self, content):
         self.content, self.me = content, self
@@ -189,15 +180,6 @@ def test_a_deadlock_names_its_circle_first_and_the_collective_of_others():
     assert raised.value.faults[0][:3] == ("call matching", 1, at)
 
 
-def test_a_hazard_is_said_with_its_circle():
-    def program(comm):
-        comm.Send(np.ones(2), 1 - comm.rank)
-        comm.Recv(np.ones(2), 1 - comm.rank)
-
-    (fault,) = examine(program, 2, network=Link(eager=16))
-    assert "it ends only because messages are small: deadlock: rank 0 waits" in str(fault)
-
-
 # --- leftovers ------------------------------------------------------------------------------------
 
 
@@ -262,7 +244,7 @@ WHOLE = "tag: expected a whole number from 0 to 32767, got"
         (lambda comm: collectives.allreduce(comm, np.ones(2), "x"), "schedule: expected one of tr"),
         (lambda comm: comm.Send(np.ones(1), 0, 1.0), f"{WHOLE} 1.0"),
         (lambda comm: comm.Recv(np.ones(1), 0, 32768), f"{WHOLE} 32768"),
-        (lambda comm: comm.Recv(np.ones(1), -9), "source: expected a rank from 0 to 0, got -9"),
+        (lambda comm: comm.Send(np.ones(1), 1), "dest: expected a rank from 0 to 0, got 1"),
         (lambda comm: comm.Recv(np.ones(1), -1), "source: expected a rank from 0 to 0, got -1"),
         (lambda comm: comm.Send(np.array([None]), 0), "buf: expected an array of numbers, got dty"),
         (lambda comm: comm.recv(0), "buf: expected None, got int; name the source"),
