@@ -22,7 +22,7 @@ from tests.ranks.virtual.planted import PLANTED
 
 SIZE = 3
 FAULTY = [(kind, *one) for kind, planted in PLANTED.items() for one in planted]
-TWINS = [twin for *_, twin in FAULTY]
+PROGRAMS = [program for *_, program in FAULTY]
 
 
 def by_name(program):
@@ -35,23 +35,23 @@ def marked(program, mark="# here"):
     return f"{inspect.getsourcefile(program).rpartition('/')[2]}:{number}"
 
 
-@pytest.mark.parametrize("kind, rank, program, twin", FAULTY, ids=by_name)
-def test_a_planted_fault_is_named_with_class_rank_and_line(kind, rank, program, twin):
+@pytest.mark.parametrize("kind, rank, program", FAULTY, ids=by_name)
+def test_a_planted_fault_is_named_with_class_rank_and_line(kind, rank, program):
     got = examine(program, SIZE if kind == "message race" else 2)
     assert got and got[0][:3] == (kind, rank, marked(program)), list(map(str, got))
     assert {fault.kind for fault in got} == {kind}
 
 
-@pytest.mark.parametrize("twin", TWINS, ids=by_name)
-def test_the_nearest_right_program_has_none(twin):
-    assert [examine(twin, size) for size in (2, SIZE)] == [[], []]
+@pytest.mark.parametrize("program", PROGRAMS, ids=by_name)
+def test_the_nearest_right_program_has_none(program):
+    assert [examine(program, size, True) for size in (2, SIZE)] == [[], []]
 
 
 REAL = """
 import json
 from mpi4py import MPI
-from tests.ranks.virtual.test_faults import TWINS
-results = [MPI.COMM_WORLD.gather(twin(MPI.COMM_WORLD)) for twin in TWINS]
+from tests.ranks.virtual.test_faults import PROGRAMS
+results = [MPI.COMM_WORLD.gather(program(MPI.COMM_WORLD, True)) for program in PROGRAMS]
 if MPI.COMM_WORLD.rank == 0:
     print(json.dumps(results))
 """
@@ -60,7 +60,8 @@ if MPI.COMM_WORLD.rank == 0:
 @pytest.mark.mpi
 def test_right_programs_do_the_same_on_real_ranks():
     out, _ = programs.run(2, "-c", REAL)
-    assert json.loads(out) == json.loads(json.dumps([World(2).run(twin) for twin in TWINS]))
+    expected = [World(2).run(program, True) for program in PROGRAMS]
+    assert json.loads(out) == json.loads(json.dumps(expected))
 
 
 def test_every_class_is_said_in_words_and_has_planted_faults():
