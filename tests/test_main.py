@@ -199,22 +199,10 @@ def test_numpys_products_take_one_core(monkeypatch):
         assert seen and set(seen) == {1}
 
 
-def test_virtual_ranks_train_as_one_does(capsys, tmp_path):
-    options = "--data", "digits", "--images", "200", "--batch", "32", "--epochs", "2", "--json"
-    reported = []
-    for ranks in ((), ("--virtual", "4", "--ranks", "data", "--link", "1us,10GB/s")):
-        assert main(["train", *options, *ranks]) == 0
-        reported.append(capsys.readouterr().out.splitlines())
-    assert "4 virtual ranks, links of 1 µs and 10 GB/s: seconds are of their clocks" in reported[1]
-    one, four = (json.loads(lines[-1]) for lines in reported)
-    assert (one["virtual"], four["virtual"], four["n_ranks"]) == (False, True, 4)
-    assert four["test_accuracy"] == one["test_accuracy"]
-    assert four["train_loss"] == pytest.approx(one["train_loss"], abs=1e-4)
-
-
 @pytest.mark.parametrize(
     "words",
     [
+        "--virtual 4 --ranks data --link 1us,10GB/s",
         "--virtual 4 --ranks pipeline --schedule 1f1b --network lenet5",
         "--virtual 2 --ranks model --cut pixels",
         "--virtual 8 --ranks hybrid --grid 2x2x2 --schedule gpipe --micro-batches 2",
@@ -229,9 +217,14 @@ def test_virtual_ranks_cut_the_network(words, capsys):
     reported = []
     for ranks in (*network, words):
         assert main([*options, *ranks.split()]) == 0
-        reported.append(last_json(capsys))
+        lines = capsys.readouterr().out.splitlines()
+        reported.append(json.loads(lines[-1]))
+    said = "4 virtual ranks, links of 1 µs and 10 GB/s: seconds are of their clocks"
+    assert (said in lines) == ("--link" in words)
     assert reported[1]["train_loss"] == pytest.approx(reported[0]["train_loss"], abs=1e-4)
-    assert reported[1]["virtual"] and reported[1]["method"] in words
+    assert reported[1]["test_accuracy"] == reported[0]["test_accuracy"]
+    assert (reported[0]["virtual"], reported[1]["virtual"]) == (False, True)
+    assert reported[1]["method"] in words
     assert reported[1].get("schedule", "") in words and reported[1].get("n_micro", 2) == 2
 
 

