@@ -46,7 +46,7 @@ def test_the_bytes_of_one_step_are_counted_by_pair():
 
 
 def test_virtual_seconds_are_the_same_each_time_and_follow_the_network():
-    how = {"of": "lenet5", "batch": 16}
+    how = {"net": "lenet5", "batch": 16}
     times = [trial.virtual_seconds(2, "10us,1GB/s", "data", **how) for _ in range(2)]
     assert times[0] == times[1]
     assert trial.virtual_seconds(2, "10us,10MB/s", "data", **how) > times[0] + N / 10e6 / 2
@@ -54,7 +54,7 @@ def test_virtual_seconds_are_the_same_each_time_and_follow_the_network():
 
 
 def test_a_rank_is_charged_for_its_blocks_alone():
-    how = {"of": "lenet5", "batch": 32}
+    how = {"net": "lenet5", "batch": 32}
     alone = trial.virtual_seconds(1, None, "alone", **how)
     at_once = trial.virtual_seconds(2, "1ns,1000GB/s", "layers", **how)
     assert alone / 2 < at_once < 0.6 * alone
