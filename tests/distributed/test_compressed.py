@@ -1,32 +1,37 @@
+"""Compressed gradients: their sums, what a training learns, and what its checkpoint holds."""
+
+import hashlib
+import json
+
 import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.distributed.compression import CompressedSum, to_each
+from cnnlab.distributed.compression import CompressedSum, StreamSum, summing
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
 from cnnlab.distributed.data_parallel import DataParallel
+from cnnlab.distributed.trial import Counting
+from cnnlab.kernels import KERNELS
+from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
-from cnnlab.training import train
+from cnnlab.training import Replica, Sgd, train
+from tests.ranks.programs import run
+
+PLAN = {"batch": 40, "rate": 0.4, "progress": False, "seed": 3}
 
 
-def test_each_rank_gets_the_rows_that_are_meant_for_it():
-    def program(comm):
-        received = np.empty((comm.size, 1), np.uint8)
-        to_each(
-            comm, [np.array([10 * comm.rank + r], np.uint8) for r in range(comm.size)], received
-        )
-        return received[:, 0].tolist()
+def gradient(rank, step=0, n=400):
+    return np.random.default_rng([rank, step]).standard_normal(n).astype(np.float32)
 
-    for size in (1, 2, 5):
-        expected = [[10 * r + rank for r in range(size)] for rank in range(size)]
-        assert World(size).run(program) == expected
+
+# --- sums -----------------------------------------------------------------------------------------
 
 
 def added(comm, compress, n, n_messages):
     """The mean over some messages of what is added up, and the last message."""
     method, total = CompressedSum(comm, compress), np.zeros(n)
     for _ in range(n_messages):
-        flat = np.random.default_rng(comm.rank).standard_normal(n).astype(np.float32)
+        flat = gradient(comm.rank, n=n)
         method.add_up(flat)
         total += flat
     return total / n_messages, flat
@@ -36,10 +41,10 @@ ONE_LENGTH = [name for name in COMPRESSORS if not compressor(name)(1).streams]
 
 
 @pytest.mark.parametrize("compress", [*ONE_LENGTH, "qsgd2", "topk:0.1"])
-@pytest.mark.parametrize("size", [1, 2, 3, 8])
+@pytest.mark.parametrize("size", [1, 3, 8])
 def test_over_many_messages_the_sum_is_right_and_the_same_bits_are_everywhere(size, compress):
     n = 700
-    right = sum(np.random.default_rng(r).standard_normal(n).astype(np.float32) for r in range(size))
+    right = sum(gradient(rank, n=n) for rank in range(size))
     results = World(size).run(added, compress, n, 200)
     for mean, last in results:
         np.testing.assert_array_equal(mean, results[0][0])
@@ -49,24 +54,166 @@ def test_over_many_messages_the_sum_is_right_and_the_same_bits_are_everywhere(si
     assert np.corrcoef(results[0][0], right)[0, 1] > 0.9
 
 
-def trained(comm, compress):
-    plan = {"batch": 40, "rate": 0.4, "epochs": 3, "progress": False}
-    return train(load("digits", 800, 200), method=DataParallel(comm, compress=compress), **plan)
+def sums(comm, compress):
+    """The sums of some steps, what is sent, and what is kept in the end."""
+    method, results = summing(comm, compress), []
+    for step in range(5):
+        flat = gradient(comm.rank, step)
+        method.add_up(flat, 8)
+        results.append(flat)
+    return np.array(results), method.n_sent, method.chosen.residual
 
 
-def test_without_compression_it_is_data_parallelism():
-    plan = {"batch": 40, "rate": 0.4, "epochs": 3, "progress": False}
-    alone = train(load("digits", 800, 200), **plan).params.flat
-    for result in World(3).run(trained, "none"):
-        np.testing.assert_allclose(result.params.flat, alone, atol=1e-4)
+@pytest.mark.parametrize("compress", ["streams:0.05", "dgc:0.05", "dgc:0.05,2"])
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_the_sum_is_that_of_all_streams_with_the_same_bits_everywhere(size, compress):
+    world = Counting(size)
+    results, expected = world.run(sums, compress), np.zeros((5, 400))
+    for rank in range(size):
+        made = compressor(compress)(400)
+        for step in range(5):
+            places, values = made.choose(gradient(rank, step), 8, size)
+            expected[step][places] += values
+        np.testing.assert_array_equal(results[rank][2], made.residual)
+    for steps, *_ in results:
+        np.testing.assert_array_equal(steps, results[0][0])
+        np.testing.assert_allclose(steps, expected, atol=1e-4)
+    assert [n for _, n, _ in results] == world.sent.sum(1).tolist()
 
 
-@pytest.mark.parametrize("compress", ["qsgd4", "one_bit", "topk:0.05", "terngrad", "topq:32"])
-def test_with_compression_it_learns_and_sends_less(compress):
+def test_messages_of_one_length_and_streams_go_their_own_ways():
+    kinds = World(2).run(lambda comm: type(summing(comm, "topk:0.1")))
+    assert kinds == [CompressedSum] * 2
+    with pytest.raises(ValueError, match=r"^compress: expected messages of one length"):
+        World(2).run(lambda comm: CompressedSum(comm, "streams").add_up(gradient(0)))
+
+
+# --- trainings ------------------------------------------------------------------------------------
+
+
+def trained(comm, compress, rate=0.4):
+    method, data = DataParallel(comm, compress=compress), load("digits", 800, 200)
+    return train(data, method=method, epochs=3, **PLAN | {"rate": rate})
+
+
+def test_whatever_sends_all_numbers_is_data_parallelism():
+    alone = train(load("digits", 800, 200), epochs=3, **PLAN).params.flat
+    for compress in ("none", "streams:1"):
+        for result in World(3).run(trained, compress):
+            np.testing.assert_allclose(result.params.flat, alone, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "compress",
+    ["qsgd4", "one_bit", "topk:0.05", "terngrad", "topq:32", "streams:0.05", "dgc:0.05,10"],
+)
+def test_with_compression_ranks_learn_agree_and_send_less(compress):
     worlds = {text: World(4) for text in ("none", compress)}
-    results = {text: world.run(trained, text) for text, world in worlds.items()}
+    rate = 0.2 if compressor(compress)(1).streams else 0.4
+    results = {text: world.run(trained, text, rate) for text, world in worlds.items()}
     losses = [row["loss"] for row in results[compress][0].history]
     assert losses[-1] < 0.95 * losses[0]
     assert len({result.params.flat.tobytes() for result in results[compress]}) == 1
     sent = {t: sum(event.n_bytes for event in world.events) for t, world in worlds.items()}
-    assert sent[compress] < sent["none"] / 3
+    assert sent[compress] < sent["none"] / (1 if compressor(compress)(1).streams else 3)
+
+
+def test_warming_up_leaves_nothing_to_be_sent():
+    """As no gradient of a training has been seen when it begins."""
+    seen = []
+
+    class Noting(StreamSum):
+        def add_up(self, flat, n_images=1):
+            seen.append(self.chosen.n_messages)
+            super().add_up(flat, n_images)
+
+    def program(comm):
+        method = DataParallel(comm, compress="streams:0.05")
+        method.compressed = Noting(comm, compressor("streams:0.05"))
+        train(load("digits", 80, 20), method=method, epochs=1, **PLAN)
+
+    World(1).run(program)
+    assert seen == [0, 0, 1]  # one step to warm up, then two of an epoch
+
+    def one_step(comm):
+        """An epoch of one step, as `train` takes it, and as one takes it by hand."""
+        data, method = load("digits", 40, 10), DataParallel(comm, compress="one_bit")
+        result = train(data, method=method, epochs=1, **PLAN).params.flat
+        images, params = (data.train_images, data.train_labels), Network().parameters(3)
+        group = Replica(KERNELS["vector"], params, *images, 40, Sgd(0.4))
+        method = DataParallel(comm, compress="one_bit")
+        method.step(group, np.random.default_rng([3, 1]).permutation(40))
+        return abs(result - params.flat).max()
+
+    assert World(3).run(one_step) == [0, 0, 0]
+
+
+# --- checkpoints hold what the compressors of all ranks keep; residuals, say ----------------------
+
+KEEPING = ["one_bit", "topk:0.05", "qsgd4", "terngrad", "streams:0.05", "dgc:0.05,9", "topq:16"]
+
+
+def goes_on(comm, compress, folder, epochs=4, resume=None):
+    """The parameters of a training on digits, with a checkpoint in a folder."""
+    method, data = DataParallel(comm, compress=compress), load("digits", 400, 200)
+    files = {"save": f"{folder}/x.npz", "resume": resume and f"{folder}/{resume}"}
+    return train(data, method=method, epochs=epochs, **PLAN, **files).params.flat
+
+
+@pytest.mark.parametrize("compress", ["int8", *KEEPING])
+def test_a_resumed_training_has_the_bits_of_an_unbroken_one(compress, tmp_path):
+    unbroken = World(3).run(goes_on, compress, tmp_path)
+    World(3).run(goes_on, compress, tmp_path, 2)
+    resumed = World(3).run(goes_on, compress, tmp_path, 4, "x.npz")
+    np.testing.assert_array_equal(resumed, unbroken)
+
+
+@pytest.mark.parametrize(
+    "size, compress, said",
+    [
+        (4, "one_bit", "expected ranks 4, .* was trained with 3"),
+        (3, "qsgd4", "expected compress qsgd4, .* was trained with one_bit"),
+        (3, None, "expected compress none, .* was trained with one_bit"),
+    ],
+)
+def test_other_ranks_or_another_compressor_are_refused_in_a_line(size, compress, said, tmp_path):
+    World(3).run(goes_on, "one_bit", tmp_path, 1)
+    with pytest.raises(ValueError, match=f"^resume: {said}"):
+        World(size).run(goes_on, compress, tmp_path, 2, "x.npz")
+
+
+def test_what_keeps_nothing_goes_on_with_other_ranks(tmp_path):
+    World(3).run(goes_on, "fp16", tmp_path, 1)
+    World(2).run(goes_on, "fp16", tmp_path, 2, "x.npz")
+    World(2).run(goes_on, "none", tmp_path, 1)
+    World(1).run(goes_on, None, tmp_path, 2, "x.npz")
+
+
+def digest(comm, compress, *more):
+    """The digest of the parameters that a rank ends with."""
+    return hashlib.sha256(goes_on(comm, compress, *more)).hexdigest()
+
+
+REAL = """
+import json, sys
+from cnnlab.ranks import job
+from tests.distributed.test_compressed import KEEPING, digest
+with job.together() as comm:
+    results = []
+    for compress in KEEPING:
+        for more in ((4,), (2,), (4, "x.npz")):
+            results.append(digest(comm, compress, sys.argv[1], *more))
+    results = comm.gather(results)
+    if comm.rank == 0:
+        print(json.dumps(results))
+"""
+
+
+@pytest.mark.mpi
+def test_real_ranks_have_the_bits_of_virtual_ones_and_go_on_where_they_stopped(tmp_path):
+    out, _ = run(3, "-c", REAL, str(tmp_path))
+    expected = []
+    for compress in KEEPING:
+        expected += [World(3).run(digest, compress, tmp_path, n)[0] for n in (4, 2)]
+        expected.append(expected[-2])  # resumed as unbroken
+    assert json.loads(out) == [expected] * 3

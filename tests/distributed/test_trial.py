@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from cnnlab.distributed import trial
-from cnnlab.network import LENET5
+from cnnlab.distributed.trial import CALL, RATE, Charged
+from cnnlab.kernels import KERNELS
+from cnnlab.network import LENET5, Network
 from cnnlab.ranks.virtual import World
 
 N = 4 * LENET5.parameters().flat.size
@@ -49,6 +51,40 @@ def test_virtual_seconds_are_the_same_each_time_and_follow_the_network():
     assert times[0] == times[1]
     assert trial.virtual_seconds(2, "10us,10MB/s", "data", **how) > times[0] + N / 10e6 / 2
     assert trial.virtual_seconds(1, None, "alone", **how) == pytest.approx(2 * times[0], rel=0.3)
+
+
+def test_a_rank_is_charged_for_its_blocks_alone():
+    how = {"net": "lenet5", "batch": 32}
+    alone = trial.virtual_seconds(1, None, "alone", **how)
+    at_once = trial.virtual_seconds(2, "1ns,1000GB/s", "layers", **how)
+    assert alone / 2 < at_once < 0.6 * alone
+
+
+@pytest.mark.parametrize(
+    "name, shapes, work",  # multiply-adds, or elements
+    [
+        ("conv_forward", [(2, 3, 6, 6), (4, 3, 3, 3), (4,), (2, 4, 4, 4)], 2 * 4 * 16 * 27),
+        ("conv_backward_weights", [(2, 3, 6, 6), (2, 4, 4, 4), (4, 3, 3, 3)], 2 * 4 * 16 * 27),
+        ("conv_backward_bias", [(2, 4, 4, 4), (4,)], 2 * 4 * 16),
+        ("pool_forward", [(2, 3, 8, 8), (3, 4, 4), (3,), (2, 3, 2, 2)], 2 * 3 * 4 * 16),
+        ("dense_forward", [(2, 7), (5, 7), (5,), (2, 5)], 2 * 5 * 7),
+        ("relu", [(2, 3, 4, 4), (2, 3, 4, 4)], 96),
+    ],
+)
+def test_a_kernel_computes_and_takes_its_virtual_time(name, shapes, work):
+    arrays = [np.random.default_rng(0).random(shape, np.float32) for shape in shapes]
+    expected = [array.copy() for array in arrays]
+    KERNELS["vector"].kernel(name)(*expected)
+
+    def program(comm):
+        charged, own = Charged(KERNELS["vector"], comm), [array.copy() for array in arrays]
+        charged.kernel(name)(*own)
+        assert charged.fused("loss_and_gradients", Network()) is None
+        np.testing.assert_array_equal(own[-1], expected[-1])
+
+    world = World(2, speed=(1, 3))
+    world.run(program)
+    assert world.clocks == pytest.approx([CALL + work / RATE, 3 * (CALL + work / RATE)])
 
 
 def test_steps_in_a_row_are_counted_together_and_timed_as_a_mean():

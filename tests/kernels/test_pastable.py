@@ -25,10 +25,7 @@ from tests.source import NOTEBOOKS
 
 IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
 # Not for pasting: steps made of other kernels, what compiled kernels call.
-NOT_ALONE = (
-    r"registers|allreduce|workers|vector\.(steps|side_by_side)|threads\.steps"
-    r"registers|allreduce|workers|vector\.(steps|side_by_side)|threads\.steps"
-)
+NOT_ALONE = r"registers|allreduce|workers|vector\.(steps|side_by_side)|threads\.steps"
 ON_BLOCKS = ("logistic", "conv_pixels", "tap_products")  # what kernels with vectors have in common
 
 

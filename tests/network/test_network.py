@@ -57,21 +57,15 @@ def test_the_network_of_eight_layers_that_learn_makes_four_stages_alike():
 def test_layers_are_numbered_where_several_have_one_operation():
     names = "max_pool conv1 conv1_relu pool1 conv2 pool2 pool2_sigmoid dense dense_sigmoid"
     assert [place.name for place in MIXED.places] == names.split()
+    maps = [(2, 9, 11), (3, 8, 10), (3, 8, 10), (3, 4, 5), (5, 2, 3), (5, 1, 1), (5, 1, 1)]
+    assert [place.shape for place in MIXED.places] == [*maps, (4,), (4,)]
     assert MIXED["conv2"].layer == Conv(5, 3) and MIXED["pool1"].layer == AveragePool(2)
     with pytest.raises(KeyError, match=r"layer: expected one of max_pool, conv1, .* got 'conv'"):
         MIXED["conv"]
 
 
-def test_what_one_layer_gives_the_next_one_takes():
-    shapes = [place.shape for place in MIXED.places]
-    for place, before in zip(MIXED.places, [MIXED.image_shape, *shapes], strict=False):
-        assert place.input_shape == before
-    maps = [(2, 9, 11), (3, 8, 10), (3, 8, 10), (3, 4, 5), (5, 2, 3), (5, 1, 1), (5, 1, 1)]
-    assert shapes == [*maps, (4,), (4,)]
-
-
 def test_only_layers_that_learn_have_parameters():
-    names = [name for layer in ("conv1", "conv2", "pool2", "dense") for name in (f"{layer}_w",)]
+    names = ["conv1_w", "conv2_w", "pool2_w", "dense_w"]
     assert [name for name in MIXED.parameter_shapes if name.endswith("_w")] == names
     assert MIXED.places[MIXED.first_learned].name == "conv1"
     params = MIXED.parameters(dtype=np.float64)
@@ -124,7 +118,12 @@ def test_parameters_are_views_of_one_buffer_and_depend_on_the_seed_alone():
     assert buffer.sum() == 6 * 25
 
 
-@pytest.mark.parametrize("network", [Network(), LENET5, MIXED], ids=["report", "lenet5", "mixed"])
+EACH = pytest.mark.parametrize(
+    "network", [Network(), LENET5, MIXED], ids=["report", "lenet5", "mixed"]
+)
+
+
+@EACH
 def test_weights_begin_within_one_over_the_root_of_the_fan_in_and_biases_at_zero(network):
     params = network.parameters(dtype=np.float64)
     for name, array in zip(network.parameter_shapes, params, strict=True):
@@ -132,7 +131,7 @@ def test_weights_begin_within_one_over_the_root_of_the_fan_in_and_biases_at_zero
         assert 0.7 * most <= abs(array).max() <= most
 
 
-@pytest.mark.parametrize("network", [Network(), LENET5, MIXED], ids=["report", "lenet5", "mixed"])
+@EACH
 def test_a_description_is_plain_data_from_which_the_network_comes_back(network):
     text = json.dumps(network.description())
     again = Network.from_description(json.loads(text))
@@ -147,16 +146,63 @@ def test_the_images_have_a_size():
 
 
 @pytest.mark.parametrize(
-    "layers",
-    [
-        (),
-        (Dense(3),),
-        (Dense(3), ReLU()),
-        (*END, Sigmoid()),
-        (Conv(3, 3), Sigmoid()),
-        (*END, Pool(1)),
-    ],
+    "layers", [(), END[:1], (Dense(3), ReLU()), (*END, Sigmoid()), (Conv(3, 3), Sigmoid())]
 )
 def test_the_last_layers_are_dense_and_sigmoid(layers):
     with pytest.raises(ValueError, match=r"^layers: expected Dense and Sigmoid at the end, got "):
         Network(layers)
+
+
+# --- layers
+
+MAPS = 3, 9, 11
+
+
+@pytest.mark.parametrize(
+    "layer, output, parameters, multiply_adds",
+    [
+        (Conv(5, 2), (5, 8, 10), {"w": (5, 3, 2, 2), "b": (5,)}, 5 * 8 * 10 * 3 * 2 * 2),
+        (Pool(4), (3, 2, 2), {"w": (3, 4, 4), "b": (3,)}, 3 * 2 * 2 * 4 * 4),
+        (AveragePool(4), (3, 2, 2), {}, 3 * 2 * 2 * 4 * 4),
+        (MaxPool(4), (3, 2, 2), {}, 0),
+        (Dense(7), (7,), {"w": (7, 297), "b": (7,)}, 7 * 297),
+        (Sigmoid(), MAPS, {}, 0),
+        (ReLU(), MAPS, {}, 0),
+    ],
+)
+def test_shapes_and_work_follow_from_the_input(layer, output, parameters, multiply_adds):
+    assert layer.output_shape(MAPS) == output
+    assert layer.parameter_shapes(MAPS) == parameters
+    assert layer.multiply_adds(MAPS) == multiply_adds
+    assert layer.stride == ((4,) if "Pool" in type(layer).__name__ else ())  # told a kernel
+
+
+def test_an_average_is_a_pooling_with_equal_weights_that_sum_to_one():
+    w, b = AveragePool(4).fixed_weights(MAPS, np.float64)
+    assert {"w": w.shape, "b": b.shape} == Pool(4).parameter_shapes(MAPS)
+    assert (w.sum(axis=(1, 2)) == 1).all() and (w == w[0, 0, 0]).all() and not b.any()
+    assert w.dtype == b.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "kind, sizes, message",
+    [
+        (Conv, (0, 5), "Conv.filters: expected a whole number of at least 1, got 0"),
+        (Conv, (6, 2.5), "Conv.kernel: expected a whole number of at least 1, got 2.5"),
+        (Pool, (True,), "Pool.size: expected a whole number of at least 1, got True"),
+        (MaxPool, (0,), "MaxPool.size: expected a whole number of at least 1, got 0"),
+        (Dense, (-1,), "Dense.outputs: expected a whole number of at least 1, got -1"),
+    ],
+)
+def test_an_impossible_size_is_named(kind, sizes, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        kind(*sizes)
+
+
+@pytest.mark.parametrize("layer", [Conv(1, 5), Pool(5), AveragePool(5), MaxPool(5)])
+@pytest.mark.parametrize("shape", [(6, 4, 24), (6, 24, 4), (4,)], ids=["low", "narrow", "no maps"])
+def test_windows_want_maps_into_which_they_fit(layer, shape):
+    assert layer.output_shape((6, 5, 24))[1] == 1
+    message = rf"^layers: expected maps of at least 5 × 5 for {type(layer).__name__}\(.* got \("
+    with pytest.raises(ValueError, match=message):
+        layer.output_shape(shape)

@@ -30,17 +30,10 @@ def test_an_unknown_schedule_is_refused():
         allreduce(Alone(), np.zeros(3), "star")
 
 
-def test_one_rank_keeps_its_array():
-    array = np.arange(3.0)
-    for schedule in ("tree", "butterfly", "ring", "rabenseifner"):
-        allreduce(Alone(), array, schedule)
-    assert array.tolist() == [0, 1, 2]
-
-
 COLLECTIVES = """
 import numpy as np
 from mpi4py import MPI
-from cnnlab.ranks.collectives import allreduce
+from cnnlab.ranks.collectives import allreduce, broadcast, gather, scatter
 from cnnlab.ranks.schedules import SCHEDULES
 
 comm = MPI.COMM_WORLD
@@ -60,39 +53,22 @@ for schedule in SCHEDULES:
     square = np.full((3, 4), comm.rank + 1.0)
     allreduce(comm, square, schedule)
     assert (square == comm.size * (comm.size + 1) / 2).all()
+for root in range(comm.size):
+    values = np.random.default_rng(root).random((comm.size, 3))
+    mine, gathered = np.empty(3), np.empty_like(values)
+    given, taken = (values, gathered) if comm.rank == root else (None, None)
+    scatter(comm, given, mine, root)
+    assert (mine == values[comm.rank]).all()
+    gather(comm, mine, taken, root)
+    assert taken is None or (taken == values).all()
+    broadcast(comm, mine, root)
+    assert (mine == values[root]).all()
 if comm.rank == 0:
     print("good", comm.size)
 """
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
-def test_allreduce_agrees_with_mpis(n):
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+def test_collectives_agree_with_mpis_from_any_root(n):
     assert run(n, "-c", COLLECTIVES)[0] == f"good {n}\n"
-
-
-FROM_ANY_ROOT = """
-import numpy as np
-from cnnlab.ranks import job
-from cnnlab.ranks.collectives import broadcast, gather, scatter
-
-with job.together() as comm:
-    for root in range(comm.size):
-        values = np.random.default_rng(root).random((comm.size, 3))
-        mine, found = np.empty(3), np.empty_like(values)
-        given, taken = (values, found) if comm.rank == root else (None, None)
-        scatter(comm, given, mine, root)
-        assert (mine == values[comm.rank]).all()
-        gather(comm, mine, taken, root)
-        assert taken is None or (taken == values).all()
-        broadcast(comm, mine, root)
-        assert (mine == values[root]).all()
-    if comm.rank == 0:
-        print("good", comm.size)
-"""
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_parts_and_copies_are_sent_from_any_root(n):
-    assert run(n, "-c", FROM_ANY_ROOT)[0] == f"good {n}\n"

@@ -47,20 +47,12 @@ def alone(tmp_path_factory):
     return checkpoint.load(file)[0].flat
 
 
-@pytest.mark.parametrize(
-    "n, kind", [(1, "data"), (2, "data"), (3, "data"), (4, "data"), (5, "data")]
-)
-def test_ranks_share_batches_and_find_the_same_parameters(n, kind, alone, tmp_path):
+@pytest.mark.parametrize("n, kind", [(1, "data"), (2, "data"), (5, "data"), (3, "layers")])
+def test_ranks_share_batches_or_layers_and_find_the_same_parameters(n, kind, alone, tmp_path):
     out, _ = train(n, "--ranks", kind, "--save", str(tmp_path / "ranks.npz"), "--json")
     assert np.allclose(checkpoint.load(tmp_path / "ranks.npz")[0].flat, alone, atol=2e-5)
     assert json.loads(out.splitlines()[-1])["n_ranks"] == n
     assert out.count("epoch 1:") == 1  # only rank 0 speaks
-
-
-@pytest.mark.parametrize("n", [1, 3, 7])
-def test_ranks_share_layers_and_find_the_same_parameters(n, alone, tmp_path):
-    train(n, "--ranks", "layers", "--save", str(tmp_path / "ranks.npz"))
-    assert np.allclose(checkpoint.load(tmp_path / "ranks.npz")[0].flat, alone, atol=2e-5)
 
 
 def test_more_ranks_than_images_in_a_batch(tmp_path):
@@ -135,7 +127,7 @@ def test_open_mpis_mpiexec_is_refused_before_another_mpi_starts_and_aborts():
     assert "mpiexec: expected one MPI world of 2 ranks, got 2 worlds of 1" in done.stderr
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.5, 1, 5])
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 3])
 def test_an_interrupt_at_any_moment_is_one_line_and_status_130(seconds):
     options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
     process = start(2, "-m", "cnnlab", "train", *options)

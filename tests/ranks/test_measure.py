@@ -1,7 +1,17 @@
+"""Measured communication, its cost model, and MPI by name."""
+
+import subprocess
+import sys
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mpi4py import MPI
 
-from cnnlab.ranks import measure
+from cnnlab.check import collective
+from cnnlab.ranks import measure, mpi
+from cnnlab.ranks.cluster import cluster
+from cnnlab.ranks.cost_model import Model, fit
 
 
 class TwiceAsSlow:
@@ -30,3 +40,54 @@ def test_calls_take_turns_and_the_slowest_rank_counts(monkeypatch):
 def test_a_ping_pong_needs_two_ranks():
     with pytest.raises(ValueError, match="comm: expected at least two ranks, got 1"):
         measure.ping_pong(MPI.COMM_SELF, [1])
+
+
+def library_is_right():
+    import numpy as np
+    from mpi4py import MPI
+
+    from cnnlab.check import collective
+    from cnnlab.ranks import measure
+
+    wrong = []
+    for operation in collective.EXPECTED:
+        values = np.random.default_rng(0).random((MPI.COMM_WORLD.size, 7)).astype(np.float32)
+        array = values[MPI.COMM_WORLD.rank].copy()
+        measure.mpi(operation)(MPI.COMM_WORLD, array)
+        wrong.append(collective.compare(operation, array, values, MPI.COMM_WORLD.rank))
+    return wrong
+
+
+@pytest.mark.mpi
+def test_the_librarys_own_is_right_for_every_operation():
+    library_is_right.__module__ = "__main__"
+    with cluster(3) as ranks:
+        assert ranks.run(library_is_right) == [[""] * len(collective.EXPECTED)] * 3
+
+
+@given(st.floats(1e-7, 1e-3), st.floats(1e-12, 1e-8))
+def test_a_fit_returns_what_made_the_times(latency, gap):
+    sizes = [1, 10, 100, 10_000, 1_000_000]
+    result = fit(sizes, [latency + 4 * n * gap for n in sizes])
+    assert (result.latency, result.gap) == pytest.approx((latency, gap), rel=1e-3)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="sizes: expected at least two different ones"):
+        fit([1], [1.0])
+    with pytest.raises(ValueError, match="seconds: expected positive numbers"):
+        fit([1, 2], [1.0, -1.0])
+    with pytest.raises(ValueError, match="latency: expected a finite number of at least 0, got -1"):
+        Model(-1, 0)
+    with pytest.raises(AttributeError, match=r"mpi\.LAND: expected one of Win, SUM"):
+        _ = mpi.LAND
+    with pytest.raises(ValueError, match="op: expected one of SUM, PROD, MAX, MIN, got 'LAND'"):
+        mpi.name_of("op", "LAND", mpi.REDUCTIONS)
+
+
+def test_names_are_texts_where_mpi_does_not_run_and_its_own_where_it_does():
+    names = "mpi.SUM, mpi.ANY_SOURCE, mpi.is_named(mpi.SUM, 'SUM')"
+    program = f"from cnnlab.ranks import mpi; print({names})"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "SUM -2 True\n"
+    assert mpi.SUM == MPI.SUM and mpi.IN_PLACE is MPI.IN_PLACE
+    assert mpi.name_of("op", MPI.MAX, mpi.REDUCTIONS) == "MAX" == mpi.name_of("op", "MAX", ("MAX",))

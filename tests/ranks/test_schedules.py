@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step, block
+from cnnlab.ranks.schedules import NOBODY, SCHEDULES, block
 
 SIZES = st.integers(1, 40)
 
@@ -63,7 +63,3 @@ def test_blocks_cover_all_elements_once():
     for size, n in ((1, 5), (4, 3), (7, 50)):
         blocks = [block(i, size, n) for i in range(size)]
         assert [i for a, b in blocks for i in range(a, b)] == list(range(n))
-
-
-def test_an_idle_step_sends_nothing():
-    assert Step().to == Step().source == NOBODY

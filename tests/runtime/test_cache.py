@@ -1,3 +1,5 @@
+"""Compiled kernels are kept: until a source changes, and where a disk allows."""
+
 import importlib
 import os
 import shutil
@@ -10,7 +12,6 @@ import pooch
 import pytest
 from numba.core.registry import CPUDispatcher
 
-from cnnlab.kernels import KERNELS
 from cnnlab.ranks import schedules
 from cnnlab.runtime import files as cache
 from tests.source import FILES
@@ -55,11 +56,11 @@ def test_a_kernel_is_compiled_once_and_again_when_a_source_has_changed(checkout)
         "__init__.py",
         "ranks/schedules.py",
         "ranks/sparse.py",
-        "distributed/compressors/packing.py",
+        "distributed/compressors/base.py",
         "kernels/reference.py",
         "kernels/vector/conv.py",
         "kernels/threads/steps.py",
-        "kernels/compiled/workers.py",
+        "kernels/workers.py",
         "kernels/variants/reductions.py",
     ):
         with open(checkout / "cnnlab" / changed, "a") as file:  # of another kernel, or for all
@@ -121,11 +122,6 @@ def test_on_a_full_disk_kernels_still_run_and_one_line_says_so(checkout):
     assert said.count("compiled kernels are not kept: File too large") == 1
 
 
-def test_numbas_own_setting_is_left_alone():
-    before = numba.config.CACHE_DIR
-    assert KERNELS["loops"].module and numba.config.CACHE_DIR == before
-
-
 def test_the_instructions_of_a_kept_kernel_can_be_counted(checkout):
     count = """
 from cnnlab.check.machine_code import vector_instructions
@@ -141,7 +137,7 @@ print(sum(kernel.stats.cache_hits.values()), vector_instructions(kernel))
 
 
 def test_the_cache_is_in_the_checkout_or_else_the_users(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cnnlab" / "runtime" / "cache.py"))
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cnnlab" / "runtime" / "files.py"))
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "user" / name)
     (tmp_path / "data").mkdir()
     assert cache.folder("mnist") == tmp_path / "user" / "cnnlab" / "mnist"
@@ -152,9 +148,9 @@ def test_the_cache_is_in_the_checkout_or_else_the_users(tmp_path, monkeypatch):
 def test_the_kernels_of_compressors_are_kept_too(checkout):
     encode = """
 import numpy as np
-from cnnlab.distributed.compressors import compressor, packing
+from cnnlab.distributed.compressors import base, compressor
 print(*compressor("qsgd4")(8).encode(np.ones(8, np.float32))[4:])
-print(sum(packing.quantise.stats.cache_hits.values()))
+print(sum(base.quantise.stats.cache_hits.values()))
 """
     first, second = run(checkout, encode)[0], run(checkout, encode)[0]
     assert first[:-1] == second[:-1] and (first[-1], second[-1]) == ("0", "1")

@@ -1,7 +1,15 @@
+"""Failures in one line, waits that are long, and variables that are set for a while."""
+
+import os
+import subprocess
+import sys
+import time
+
 import pytest
 
 from cnnlab.data import DataError
-from cnnlab.runtime.failures import MENDABLE, one_line, status
+from cnnlab.runtime import failures
+from cnnlab.runtime.failures import MENDABLE, environment, few, one_line, status
 from cnnlab.training import Diverged
 
 
@@ -18,10 +26,67 @@ from cnnlab.training import Diverged
         (Diverged("diverged at epoch 2"), "diverged at epoch 2", 3),
     ],
 )
-def test_a_failure_is_one_line_with_a_status(problem, line, code):
+def test_a_failure_is_one_line_with_a_status_and_a_mistake_is_not_hidden(problem, line, code):
     assert isinstance(problem, MENDABLE)
     assert (one_line(problem), status(problem)) == (line, code)
+    assert not isinstance(ZeroDivisionError(), MENDABLE) and not isinstance(KeyError(), MENDABLE)
 
 
-def test_a_mistake_in_the_program_is_not_hidden():
-    assert not issubclass(ZeroDivisionError, MENDABLE) and not issubclass(KeyError, MENDABLE)
+def test_few_repeats_where_the_variable_asks_for_them(monkeypatch):
+    assert few(11) == 11
+    monkeypatch.setenv("CNNLAB_REPEATS", "3")
+    assert few(11) == 3 and few(2) == 2
+    for wrong in ("0", "-1", "many", ""):
+        monkeypatch.setenv("CNNLAB_REPEATS", wrong)
+        with pytest.raises(ValueError, match=f"CNNLAB_REPEATS: expected .* got '{wrong}'"):
+            few(11)
+
+
+def test_variables_are_set_for_a_while_whatever_happens(monkeypatch):
+    monkeypatch.setenv("CNNLAB_HAS_BEEN", "before")
+    monkeypatch.delenv("CNNLAB_HAS_NOT_BEEN", raising=False)
+    with pytest.raises(KeyError):
+        with environment({"CNNLAB_HAS_BEEN": "within", "CNNLAB_HAS_NOT_BEEN": "within"}):
+            assert os.environ["CNNLAB_HAS_BEEN"] == os.environ["CNNLAB_HAS_NOT_BEEN"] == "within"
+            raise KeyError
+    assert os.environ["CNNLAB_HAS_BEEN"] == "before"
+    assert "CNNLAB_HAS_NOT_BEEN" not in os.environ
+
+
+def test_only_a_long_wait_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(failures, "AFTER", 0.05)
+    with failures.telling("starting"):
+        pass
+    with failures.telling("counting"):
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "\rcounting\n"
+
+
+COMPILING = """
+import numba
+from cnnlab.runtime import failures
+failures.AFTER = {after}
+failures.tell_of_compiling()
+failures.tell_of_compiling()
+__name__ = {module!r}
+
+@numba.njit
+def inner(x):
+    return x + 1
+
+@numba.njit
+def outer(x):
+    return inner(x) * 2
+
+for number in (1, 1.0, 1j):
+    outer(number)
+"""
+
+
+@pytest.mark.slow
+def test_compiling_is_said_once_when_it_has_taken_long():
+    ours, said = "cnnlab.kernels.loops", f"\r{failures.COMPILING}\n".encode()
+    for after, module, expected in ((0.01, ours, said), (60, ours, b""), (0.01, "__main__", b"")):
+        command = [sys.executable, "-c", COMPILING.format(after=after, module=module)]
+        done = subprocess.run(command, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, expected)

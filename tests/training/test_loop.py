@@ -8,6 +8,7 @@ import pytest
 from cnnlab import training
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import forward
 from cnnlab.network import Network, report_network
 from cnnlab.training import loop, method
 
@@ -51,8 +52,7 @@ def test_training_lowers_the_loss_and_tells_its_history():
     assert right == run.history[-1]["test_accuracy"]
 
 
-@pytest.mark.parametrize("batch", [8, 64, 330])
-@pytest.mark.parametrize("rate", [0.05, 0.4, 1.6, 3.2])
+@pytest.mark.parametrize("batch, rate", [(8, 3.2), (64, 0.05), (64, 3.2), (330, 3.2)])
 def test_large_rates_are_bearable_up_to_twice_those_of_the_lessons(batch, rate):
     assert len(training.train(DIGITS, epochs=2, batch=batch, rate=rate).history) == 2
 
@@ -73,13 +73,15 @@ def test_a_network_of_many_classes_may_know_nothing_at_first():
 
 def test_every_strategy_learns_the_same_and_the_same_again():
     runs = {
-        name: training.train(DIGITS, name, epochs=2, batch=32, seed=5).params.flat
+        name: training.train(READ_ONLY, name, epochs=2, batch=32, seed=5).params.flat
         for name in KERNELS
     }
     for name, params in runs.items():
-        again = training.train(DIGITS, name, epochs=2, batch=32, seed=5).params.flat
+        again = training.train(READ_ONLY, name, epochs=2, batch=32, seed=5).params.flat
         assert again.tobytes() == params.tobytes()
         np.testing.assert_allclose(params, runs["reference"], atol=2e-5, err_msg=name)
+    for whole, now in zip(vars(DIGITS).values(), vars(READ_ONLY).values(), strict=True):
+        assert np.array_equal(whole, now)  # the data stay as they are
     assert abs(runs["loops"] - Network().parameters(5).flat).max() > 0.1
 
 
@@ -91,15 +93,9 @@ def test_a_network_of_ones_own_can_be_trained():
         training.train(DIGITS, "loops", network=report_network(height=20))
 
 
-def noting_orders(monkeypatch):
-    """The orders that steps are asked for, without the steps."""
+def test_seed_and_epoch_change_the_order(monkeypatch):
     orders = []
     monkeypatch.setattr(training.Method, "steps", lambda m, replica, o: orders.append(o) or 1.0)
-    return orders
-
-
-def test_seed_and_epoch_change_the_order(monkeypatch):
-    orders = noting_orders(monkeypatch)
     monkeypatch.setattr(loop, "warm_up", lambda *arguments: None)
     training.train(DIGITS, "vector", epochs=2, batch=100, seed=1)
     training.train(DIGITS, "vector", epochs=1, batch=100, seed=2)
@@ -109,20 +105,13 @@ def test_seed_and_epoch_change_the_order(monkeypatch):
 
 @pytest.mark.parametrize("name, several", [("vector", 100), ("loops", 10)])
 def test_an_epoch_of_many_batches_goes_through_all_images(name, several, monkeypatch):
-    orders = noting_orders(monkeypatch)
+    orders = []
+    monkeypatch.setattr(training.Method, "steps", lambda m, replica, o: orders.append(o) or 1.0)
     monkeypatch.setattr(method, "IN_A_ROW", 105)
     training.train(DIGITS, name, batch=10)
     epoch = orders[1:]  # after the warm-up
     assert [len(part) for part in epoch] == [several] * (330 // several) + [30] * (several == 100)
     assert sorted(np.concatenate(epoch)) == list(range(330))
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_data_stay_as_they_are(name):
-    data = [a.copy() for a in vars(DIGITS).values() if isinstance(a, np.ndarray)]
-    training.train(READ_ONLY, name, batch=100)
-    now = [a for a in vars(DIGITS).values() if isinstance(a, np.ndarray)]
-    assert len(now) == 4 and all((a == b).all() for a, b in zip(now, data, strict=True))
 
 
 class Terminal(io.StringIO):
@@ -160,16 +149,24 @@ def test_a_bar_with_loss_and_speed_shows_on_a_terminal_only_or_as_asked(
         ({"batch": 2.5}, "batch: expected a whole number of at least 1, got 2.5"),
         ({"batch": 331}, "batch: expected at most the 330 images, got 331"),
         ({"rate": 0}, "rate: expected a positive number, got 0"),
-        ({"rate": float("nan")}, "rate: expected a positive number, got nan"),
-        ({"rate": float("inf")}, "rate: expected a positive number, got inf"),
-        ({"rate": "0.1"}, "rate: expected a positive number, got '0.1'"),
-        ({"epochs": "2"}, "epochs: expected a whole number of at least 1, got '2'"),
-        ({"batch": -1}, "batch: expected a whole number of at least 1, got -1"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ({"seed": 0.5}, "seed: expected a whole number of at least 0, got 0.5"),
-        ({"kernels": None}, "kernels: expected one of reference, .*got None"),
     ],
 )
 def test_an_impossible_plan_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         training.train(DIGITS, **{"kernels": "loops"} | wrong)
+
+
+def test_a_prediction_is_the_most_likely_class_of_each_image():
+    params = Network().parameters(2)
+    images, labels = DIGITS.test_images, DIGITS.test_labels
+    likely = forward(KERNELS["loops"], params, images)["dense_sigmoid"].argmax(1)
+    for batch in (1000, 100, 99, 7):
+        result = training.predict("loops", params, images, batch)
+        assert result.dtype == np.int64 and (result == likely).all()
+    right = sum(int(a == b) for a, b in zip(likely, labels, strict=True)) / 100
+    assert training.accuracy(KERNELS["loops"], params, images, labels) == pytest.approx(right)
+    assert training.accuracy("loops", params, images, likely) == 1
+    with pytest.raises(ValueError, match=r"x: expected shape .*N > 0"):
+        training.predict("loops", params, images[:0])

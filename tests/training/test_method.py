@@ -82,11 +82,3 @@ def test_alone_is_a_world_of_one():
     alone = Method()
     assert (alone.rank, alone.size, alone.total(3)) == (0, 1, 3)
     assert alone.share(5) == slice(0, 5) and alone.barrier() is None
-
-
-@pytest.mark.parametrize("name, several", [("vector", 96), ("loops", 8)])
-def test_only_compiled_loops_take_many_batches_in_a_call(name, several, monkeypatch):
-    monkeypatch.setattr(method, "IN_A_ROW", 100)
-    strategy, data = KERNELS[name], (DIGITS.train_images, DIGITS.train_labels)
-    replica = Replica(strategy, Network().parameters(), *data, 8, Sgd(0.1))
-    assert Method().images_in_a_row(replica) == several

@@ -53,27 +53,22 @@ def test_steps_on_the_device_are_those_of_one_core():
 
 
 @pytest.mark.parametrize("name", ["vector", "threads"])
-@pytest.mark.parametrize("batch", [1, 5, 16, 40, 64])
+@pytest.mark.parametrize("batch", [1, 16, 40])
 def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
     order = np.random.default_rng(0).permutation(330)[: 2 * batch + 3]
     with thread_pool.threads(thread_pool.size() if name == "threads" else 1):
         fused, stepwise, alone = replica(name, batch), replica(name, batch), Method()
+        if name == "threads":  # and so do those that are started for each step
+            each = replica(name, batch)
+            each.loop(ALONE)(order)
         loss, total = fused.loop()(order), 0.0
         for chosen in stepwise.batches(order):
             total += alone.step(stepwise, chosen)
     assert (fused.params.flat == stepwise.params.flat).all()
+    if name == "threads":
+        np.testing.assert_allclose(each.params.flat, fused.params.flat, atol=1e-6)
     assert loss == pytest.approx(total, rel=1e-12)
     assert (fused.grads.flat == stepwise.grads.flat).all()  # both hold the last step
-
-
-def test_threads_that_are_started_for_each_step_take_the_same_steps():
-    order = np.random.default_rng(0).permutation(330)[:83]  # the last batch is a part of one
-    with thread_pool.threads(thread_pool.size()):
-        many, each = replica("threads", 40), replica("threads", 40)
-        losses = many.loop()(order), each.loop(ALONE)(order)
-    np.testing.assert_allclose(each.params.flat, many.params.flat, atol=1e-6)
-    np.testing.assert_allclose(each.grads.flat, many.grads.flat, atol=1e-6)
-    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 def test_only_networks_of_a_fused_form_have_compiled_loops():
@@ -100,18 +95,6 @@ def test_steps_on_images_that_are_not_there_are_refused():
     assert (one.params.flat == before).all()
 
 
-@pytest.mark.parametrize("batch", [0, -1, 3.0, True, "2"])
-def test_a_batch_that_is_no_number_of_images_is_refused(batch):
-    message = f"^batch: expected a whole number of at least 1, got {batch!r}"
-    with pytest.raises(ValueError, match=message):
-        replica("loops", batch)
-    net, order = Network(), np.arange(4)
-    held = net.parameters(), net.zeros(), DIGITS.train_images, DIGITS.train_labels
-    for name in ("vector", "threads", "device"):
-        with pytest.raises(ValueError, match=message):
-            KERNELS[name].fused("sgd_steps", net)(*held, order, batch, 0.1)
-
-
 def test_a_replica_of_what_does_not_go_together_is_refused():
     strategy, sgd, net = KERNELS["vector"], Sgd(0.1), Network()
     images, labels = DIGITS.train_images, DIGITS.train_labels
@@ -122,3 +105,10 @@ def test_a_replica_of_what_does_not_go_together_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             Replica(strategy, net.parameters(), *data, 16, sgd)
+    message, order = "^batch: expected a whole number of at least 1, got 0", np.arange(4)
+    with pytest.raises(ValueError, match=message):
+        replica("loops", 0)
+    for name in ("vector", "threads", "device"):
+        with pytest.raises(ValueError, match=message):
+            steps = KERNELS[name].fused("sgd_steps", net)
+            steps(net.parameters(), net.zeros(), images, labels, order, 0, 0.1)

@@ -127,24 +127,9 @@ def real(tmp_path_factory):
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", range(1, MOST + 1))
 def test_virtual_ranks_get_what_real_ones_get(real, size):
-    for rank, got in enumerate(World(size).run(every_call)):
-        expected = real[rank][size][0]
-        assert got.keys() == expected.keys()
-        for call, result in got.items():
-            assert result == expected[call], f"{call} on rank {rank} of {size}"
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("size", [1, 2, 3, 8])
-def test_windows_hold_what_real_ones_hold(real, size):
-    assert World(size).run(windows) == [real[rank][size][1] for rank in range(size)]
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("size", [1, 2, 3, 8])
-def test_calls_that_are_drawn_give_what_real_ranks_get(real, size):
-    for rank, got in enumerate(World(size).run(drawn)):
-        assert got == real[rank][size][2], f"on rank {rank} of {size}"
+    for place, program in enumerate((every_call, windows, drawn)[: len(real[0][size])]):
+        for rank, got in enumerate(World(size).run(program)):
+            assert got == real[rank][size][place], f"{program.__name__} on rank {rank} of {size}"
 
 
 @pytest.mark.mpi
@@ -194,20 +179,6 @@ def test_a_rank_has_a_copy_of_its_own_object_as_of_the_others(name):
     assert "changed" not in repr(World(1).run(program)) + repr(World(3).run(program))
 
 
-def test_an_array_may_be_changed_once_it_is_sent():
-    def program(comm):
-        a = np.ones(3)
-        if comm.rank == 0:
-            comm.Isend(a, 1).Wait()
-            a[:] = 2
-        else:
-            comm.compute(1)
-            comm.Recv(a, 0)
-        return a.tolist()
-
-    assert World(2).run(program) == [[2, 2, 2], [1, 1, 1]]
-
-
 def test_in_place_the_result_takes_the_place_of_what_is_given():
     def program(comm):
         total, whole = np.full(2, comm.rank + 1.0), np.full((comm.size, 2), comm.rank)
@@ -253,10 +224,6 @@ def test_the_two_arrays_of_a_call_must_fit_each_other(name, wrong, size):
     assert [fault.kind for fault in raised.value.faults] == ["invalid parameter"]
 
 
-def bad_rank(comm):
-    comm.Send(np.zeros(1), comm.size)
-
-
 def other_order(comm):
     comm.Barrier() if comm.rank else comm.Bcast(np.zeros(1))
 
@@ -285,10 +252,6 @@ def array_as_an_object(comm):
     comm.recv(source=0) if comm.rank else comm.Send(np.zeros(4), 1)
 
 
-def left_of_the_first(comm):
-    comm.Recv(np.zeros(1), comm.rank - 1) if comm.rank == 0 else comm.Send(np.zeros(1), 0)
-
-
 def counts_of_less(comm):
     comm.Allgatherv(np.zeros(3), (np.zeros(6), [3, 2]))
 
@@ -304,7 +267,6 @@ def one_too_many(comm):
 @pytest.mark.parametrize(
     "program, text",
     [
-        (bad_rank, "dest: expected a rank from 0 to 1, got 2"),
         (
             other_order,
             "Bcast of 1 float64 with root 0 as on rank 0, got Barrier on rank 1",
@@ -315,7 +277,6 @@ def one_too_many(comm):
         (another_dtype, "receive: expected float64, got float32 from rank 0, sent at test_calls"),
         (object_as_an_array, "receive: expected float64, got an object from rank 0, sent at test_"),
         (array_as_an_object, "receive: expected an object, got float64 from rank 0, sent at test_"),
-        (left_of_the_first, "source: expected a rank from 0 to 1, got -1"),
         (no_counts, "recvbuf: expected .array, counts., got ndarray"),
         (counts_of_less, "counts: expected 2 that add up to 6, got"),
         (one_too_many, "sendobj: expected one for each of 2, got 3"),
@@ -362,17 +323,6 @@ def test_statuses_say_which_message_it_was():
         return (status.Get_source(), status.Get_tag(), status.Get_count()), a.tolist()
 
     assert World(3).run(program)[0] == ((2, 9, 3), [1, 1, 1, 0, 0])
-
-
-def test_ranks_of_a_status_are_those_of_its_communicator():
-    def program(comm):
-        half, status = comm.Split(comm.rank % 2, -comm.rank), Status()
-        if half.rank == 1:
-            half.send("word", dest=0)
-            return None
-        return half.recv(status=status), status.source
-
-    assert World(4).run(program) == [None, None, ("word", 1), ("word", 1)]
 
 
 def test_all_are_waited_for_at_once():

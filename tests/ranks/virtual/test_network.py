@@ -97,19 +97,6 @@ def test_a_link_says_what_it_is():
     assert str(Link(0, 20)) == "links of 0 µs and 20 B/s"
 
 
-def test_many_at_once_wait_for_the_link_that_they_share():
-    def program(comm):
-        if comm.rank < 4:
-            comm.Send(np.zeros(1000, np.uint8), comm.rank + 4)
-        else:
-            comm.Recv(np.zeros(1000, np.uint8), comm.rank - 4)
-        return comm.clock()
-
-    apart = max(World(8, all_to_all(LINK)).run(program))
-    shared = max(World(8, two_level(4, LINK, LINK)).run(program))
-    assert shared > 3 * apart
-
-
 def computing(comm):
     for _ in range(200):
         comm.compute(1.0)

@@ -44,15 +44,6 @@ def test_messages_take_their_time(n, sender, receiver):
     assert world.record.virtual and world.record.network == str(LINK)
 
 
-def test_a_slow_rank_is_waited_for():
-    world = World(3, LINK, speed=[1, 1, 4])
-    world.run(lambda comm: (comm.compute(2), comm.Barrier()))
-    assert min(world.clocks) > 8
-    busy = {rank: sum(e.end - e.begin for e in world.events if e[:2] == (rank, "compute"))
-            for rank in range(3)}  # fmt: skip
-    assert busy == {0: 2, 1: 2, 2: 8}
-
-
 def test_from_any_source_messages_come_in_the_order_of_their_arrival():
     def program(comm):
         if comm.rank == 0:
@@ -73,19 +64,6 @@ def test_from_any_source_one_waits_for_what_may_still_come_first(receiver):
         return comm.send("late" if first else "early", dest=receiver)
 
     assert World(3, LINK).run(program)[receiver] == ["early", "late"]
-
-
-def test_who_is_woken_earlier_than_it_thought_goes_on_then():
-    def program(comm):
-        to, seconds = [(1, 20), (3, 0), (1, 1), (None, 0), (3, 10)][comm.rank]
-        if comm.rank == 3:
-            return [comm.recv() for _ in range(2)]
-        word = comm.recv() if comm.rank == 1 else comm.rank
-        comm.compute(seconds)
-        comm.send(word, dest=to)
-        return comm.recv() if comm.rank == 1 else None
-
-    assert World(5, LINK).run(program)[3] == [2, 4]
 
 
 def test_a_world_runs_one_program_after_the_other():
@@ -250,8 +228,9 @@ def test_a_failure_says_whose_it_was():
 DIGITS = load("digits", 100, 50)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 9])
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    "size, network", [(1, "report"), (3, "eight"), (7, "lenet5"), (9, "report")]
+)
 def test_any_number_of_ranks_finds_the_parameters_of_one(size, network):
     how = {"batch": 25, "epochs": 2, "progress": False, "network": NETWORKS[network]}
     alone = train(DIGITS, "vector", **how)

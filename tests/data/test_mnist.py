@@ -1,13 +1,67 @@
+"""MNIST's files: where they are looked for, how they are fetched, and when they are believed."""
+
 import gzip
 import hashlib
 import struct
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cnnlab.data import DataError, mnist
 from cnnlab.data.mnist import FILES, read_dataset
 from cnnlab.runtime import files
+
+
+class Mirror(BaseHTTPRequestHandler):
+    """Answers /KIND/FILE with `answer(KIND, FILE)`, sent in the way that KIND names.
+
+    `cut`: half of it; `silent`: nothing for a long time; `stalled`: nothing after the first bytes;
+    `dripping`: a few bytes at a time. None is "404 Not Found".
+    """
+
+    def do_GET(self):
+        kind, file = self.path.strip("/").split("/")
+        self.server.asked.append((kind, file))
+        body, pause = answer(kind, file), self.server.closing.wait
+        if body is None:
+            self.send_error(404)
+            return
+        if kind == "silent":
+            pause(20)
+        self.send_response(200)
+        self.send_header("Content-Length", str(50 * 8192 if kind == "dripping" else len(body)))
+        self.end_headers()
+        if kind == "stalled":
+            self.wfile.write(body[:10])
+            pause(20)
+        elif kind == "dripping":
+            # Something now and then keeps every socket's time-out from firing.
+            for _ in range(50):
+                if not pause(0.4):
+                    self.wfile.write(bytes(8192))
+        else:
+            self.wfile.write(body[: len(body) // 2] if kind == "cut" else body)
+
+    def log_message(self, *args):
+        """Keep quiet."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A mirror on this machine; `asked` lists the requests."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
+        server.asked, server.closing = [], threading.Event()
+        server.handle_error = lambda *args: None  # clients that hang up are part of the tests
+        server.url = lambda kind, host="127.0.0.1": f"http://{host}:{server.server_port}/{kind}/"
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield server
+        server.closing.set()
+        server.shutdown()
 
 
 def as_idx(array):
@@ -17,9 +71,8 @@ def as_idx(array):
 def fake_dataset(seed):
     """The raw bytes of the four files, tiny."""
     draw = np.random.default_rng(seed).integers
-    shapes = {"train": 5, "t10k": 3}
     arrays = []
-    for n in shapes.values():
+    for n in (5, 3):
         arrays += [draw(256, size=(n, 28, 28), dtype=np.uint8), draw(10, size=n, dtype=np.uint8)]
     return dict(zip(FILES, map(as_idx, arrays), strict=True))
 
@@ -44,7 +97,9 @@ def zipped(name):
     return {f"{file}.gz": gzip.compress(raw) for file, raw in RAW[name].items()}
 
 
-def assert_is(arrays, name):
+def assert_is(dataset, name, where="downloaded"):
+    arrays, source = dataset
+    assert source == where
     assert [as_idx(array) for array in arrays] == list(RAW[name].values())
 
 
@@ -59,12 +114,6 @@ def answer(kind, file):
         "other": gzip.compress(RAW["fashion"][file.removesuffix(".gz")]),
         "page": b"<html>Please log in to this network</html>",
     }.get(kind, gzip.compress(raw))
-
-
-@pytest.fixture
-def server(mirror):
-    mirror.answer = answer
-    return mirror
 
 
 @pytest.fixture(autouse=True)
@@ -86,19 +135,15 @@ def files_in(folder):
 
 def test_a_download_is_cached_and_read_from_there_afterwards(server, cache, monkeypatch):
     publish(monkeypatch, "mnist", [server.url("good")])
-    arrays, source = read_dataset("mnist")
-    assert_is(arrays, "mnist")
-    assert source == "downloaded"
-    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
-    arrays, source = read_dataset("mnist")
-    assert_is(arrays, "mnist")
-    assert source == "the cache"
+    for where in ("downloaded", "the cache"):
+        assert_is(read_dataset("mnist"), "mnist", where)
+        assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
     assert len(server.asked) == 4
 
 
 BAD = {
     "404": "HTTPError 404",
-    "cut": "cut short",
+    "cut": "the answer was cut short",
     "truncated": "expected a whole gzip file",
     "corrupted": "expected SHA-256 ",
     "other": "expected mnist, got the file of fashion",
@@ -108,25 +153,11 @@ BAD = {
 }
 
 
-def hurry(monkeypatch, kind):
-    if kind in ("silent", "stalled"):
-        monkeypatch.setattr(mnist, "PATIENCE", 1.0)
-
-
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_mirror_is_left_for_the_next(server, cache, monkeypatch, kind):
-    hurry(monkeypatch, kind)
-    publish(monkeypatch, "mnist", [server.url(kind), server.url("good")])
-    assert_is(read_dataset("mnist")[0], "mnist")
-    assert [asked for asked, _ in server.asked] == [kind, *["good"] * 4]
-    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_nothing_is_left_when_all_mirrors_are_bad_and_the_next_try_works(
+def test_a_bad_mirror_is_left_for_the_next_and_nothing_is_left_of_it(
     server, cache, monkeypatch, kind
 ):
-    hurry(monkeypatch, kind)
+    monkeypatch.setattr(mnist, "PATIENCE", 1.0 if kind in ("silent", "stalled") else 30.0)
     publish(monkeypatch, "mnist", [server.url(kind), server.url("404", host="localhost")])
     with pytest.raises(DataError) as caught:
         read_dataset("mnist")
@@ -135,8 +166,21 @@ def test_nothing_is_left_when_all_mirrors_are_bad_and_the_next_try_works(
     assert BAD[kind] in str(caught.value)
     assert f"{file} from localhost:{port}: HTTPError 404" in str(caught.value)
     assert files_in(cache) == []
-    publish(monkeypatch, "mnist", [server.url("good")])
-    assert_is(read_dataset("mnist")[0], "mnist")
+    publish(monkeypatch, "mnist", [server.url(kind), server.url("good")])
+    assert_is(read_dataset("mnist", retry=True), "mnist")
+    assert [asked for asked, _ in server.asked][2:] == [kind, *["good"] * 4]
+    assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
+
+
+def test_an_answer_without_end_is_cut_off_and_a_server_may_not_be_there(server, monkeypatch):
+    monkeypatch.setattr(mnist, "MOST", 50)
+    url = f"{server.url('good')}{FILES[0]}.gz"
+    with pytest.raises(DataError, match=r"^a\.gz from here: more than 50 bytes$"):
+        mnist.fetch(url, "a.gz from here")
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(DataError, match=r"a\.gz: the connection failed"):
+        mnist.fetch(url, "a.gz")
 
 
 def test_only_what_is_missing_is_fetched(server, cache, monkeypatch):
@@ -145,7 +189,7 @@ def test_only_what_is_missing_is_fetched(server, cache, monkeypatch):
         read_dataset("mnist")
     assert files_in(cache) == sorted(f"{file}.gz" for file in FILES[:2])
     publish(monkeypatch, "mnist", [server.url("good")])
-    assert_is(read_dataset("mnist")[0], "mnist")
+    assert_is(read_dataset("mnist"), "mnist")
     assert [file for kind, file in server.asked if kind == "good"] == [f"{f}.gz" for f in FILES[2:]]
 
 
@@ -175,7 +219,7 @@ def test_a_write_that_fails_leaves_nothing(server, cache, monkeypatch):
         with pytest.raises(DataError, match=r"train-images.*No space left on device"):
             read_dataset("mnist")
     assert files_in(cache) == []
-    assert_is(read_dataset("mnist")[0], "mnist")
+    assert_is(read_dataset("mnist"), "mnist")
 
 
 def test_a_bad_file_in_the_cache_is_deleted_and_fetched_again(server, cache, monkeypatch):
@@ -185,7 +229,7 @@ def test_a_bad_file_in_the_cache_is_deleted_and_fetched_again(server, cache, mon
     with pytest.raises(DataError, match=rf"{bad}: expected a whole gzip file.*deleted from the"):
         read_dataset("mnist")
     assert files_in(cache) == sorted(f"{file}.gz" for file in FILES[:3])
-    assert_is(read_dataset("mnist")[0], "mnist")
+    assert_is(read_dataset("mnist"), "mnist")
     assert server.asked == [("good", bad)]
 
 
@@ -206,32 +250,25 @@ def test_the_users_folder_comes_first(tmp_path, cache, monkeypatch, subfolder, c
     fill(cache / "mnist", zipped("mnist"))
     fill(tmp_path / "mine" / subfolder, contents)
     monkeypatch.setenv("CNNLAB_DATA", str(tmp_path / "mine"))
-    arrays, source = read_dataset("mnist")
-    assert_is(arrays, "mnist")
-    assert source == "the folder in CNNLAB_DATA"
+    assert_is(read_dataset("mnist"), "mnist", "the folder in CNNLAB_DATA")
 
 
 @pytest.mark.parametrize("contents", [{}, zipped("fashion"), dict(list(RAW["mnist"].items())[:3])])
 def test_a_folder_without_the_dataset_is_passed_over(tmp_path, cache, monkeypatch, contents):
     fill(cache / "mnist", zipped("mnist"))
     monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", contents)))
-    arrays, source = read_dataset("mnist")
-    assert_is(arrays, "mnist")
-    assert source == "the cache"
+    assert_is(read_dataset("mnist"), "mnist", "the cache")
 
 
 def test_the_systems_folder_is_found(tmp_path, monkeypatch):
     folder = fill(tmp_path / "system", zipped("fashion"))
     publish(monkeypatch, "fashion", system_folder=str(folder))
-    arrays, source = read_dataset("fashion")
-    assert_is(arrays, "fashion")
-    assert source == "the system's datasets"
+    assert_is(read_dataset("fashion"), "fashion", "the system's datasets")
 
 
 WRAP = (38871733, 1366428, 2431068)  # their product is 5 x 28 x 28 modulo 2 ** 64
 LIES = {
-    "one image more": (struct.pack(">4B3I", 0, 0, 8, 3, 6, 28, 28), "6 x 28 x 28 = 4704"),
-    "one image fewer": (struct.pack(">4B3I", 0, 0, 8, 3, 4, 28, 28), "4 x 28 x 28 = 3136"),
+    "one image more": (struct.pack(">4B3I", 0, 0, 8, 3, 6, 28, 28), "6 x 28 x 28 = 4704 values"),
     "overflowing": (struct.pack(">4B3I", 0, 0, 8, 3, *WRAP), "values"),
     "floats": (struct.pack(">4B3I", 0, 0, 13, 3, 5, 28, 28), "00 00 08 03"),
     "one dimension": (struct.pack(">4B3I", 0, 0, 8, 1, 5, 28, 28), "00 00 08 03"),
@@ -239,13 +276,28 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_header_that_lies_is_found_even_under_the_right_sum(tmp_path, monkeypatch, lie):
+def test_a_header_that_lies_is_seen_even_under_the_right_sum(tmp_path, monkeypatch, lie):
     header, said = LIES[lie]
     raw = RAW["mnist"] | {FILES[0]: header + RAW["mnist"][FILES[0]][16:]}
     publish(monkeypatch, "mnist", raw=raw)
     monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", raw)))
     with pytest.raises(DataError, match=f"{FILES[0]}: expected .*{said}.*, got "):
         read_dataset("mnist")
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 100), st.data())
+def test_the_header_gives_the_shape_of_as_many_values_as_promised(shape, length, data):
+    array = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
+    raw, start = as_idx(array), 4 + 4 * array.ndim
+    result = mnist.parse(raw, array.ndim, "here")
+    assert result.dtype == np.uint8 and np.array_equal(result, array)
+    expected = f"{' x '.join(map(str, shape))} = {array.size} values, got {length}"
+    if length != array.size:
+        with pytest.raises(DataError, match=f"^here: expected {expected}"):
+            mnist.parse(raw[:start] + bytes(length), array.ndim, "here")
+    short = data.draw(st.integers(0, start - 1))
+    with pytest.raises(DataError, match=f"an IDX header of {start} bytes .*got {short}"):
+        mnist.parse(raw[:short], array.ndim, "here")
 
 
 def test_a_folder_of_a_user_who_is_not_there_is_named(monkeypatch):
