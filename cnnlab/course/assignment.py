@@ -5,25 +5,20 @@ do each exercise, points, and hidden tests. `students/week-3` has the same noteb
 A notebook has the exercises of a lesson, its imports, and what else they need of it.
 """
 
-import argparse
 import ast
 import builtins
 import copy
 import re
 import secrets
-import sys
 from datetime import date
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
 
-from cnnlab.runtime import failures
-
-ROOT = Path(__file__).resolve().parents[2]
 HEADING = "## Exercises"
 EXERCISE = re.compile(r"^\*\*(\d+) (●+) ", re.MULTILINE)  # "**1 ●● Count.** How many …"
-CALL = re.compile(r"^((?:exercise|lesson)\.(\w+))\((\w+)\);?$", re.MULTILINE)
+CALL = re.compile(r"^(lesson\.(\w+))\((\w+)\);?$", re.MULTILINE)
 WAY = re.compile(r"<summary>Exercise (\d+)</summary>\s*```(\w+)\n(.*?)\n```", re.DOTALL)
 HIDDEN = re.compile(r"\n?[^\n]*\bBEGIN (SOLUTION|HIDDEN TESTS)\n.*?\bEND \1\b[^\n]*", re.DOTALL)
 DURATION = re.compile(r"^# takes about .*\n", re.MULTILINE)
@@ -47,28 +42,11 @@ c.Execute.timeout = 300  # seconds for a cell
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write an assignment to build/assignment and say what to do with it; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m cnnlab.course.assignment")
-    parser.add_argument("--lessons", default="", help="their numbers, such as '05 12 31'")
-    parser.add_argument("--title", default="", help="(default: the lessons by number)")
-    parser.add_argument("--due", default="", help="a date, such as 2030-01-31")
-    parser.add_argument("--seed", default="", help="of the fresh cases (default: drawn by chance)")
-    given = parser.parse_args(arguments)
-    try:
-        failures.stop_by_exception()
-        write(ROOT / "build" / "assignment", ROOT / "notebooks", **vars(given))
-    except (ValueError, RuntimeError) as problem:
-        parser.exit(failures.status(problem), f"{problem}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, "\nstopped\n")
-    return 0
-
-
 def write(course: Path, notebooks: Path, lessons: str, title: str, due: str, seed: str) -> None:
     """Write the assignment to the nbgrader course in the folder `course`; print its points.
 
-    Parameters are as on the command line; empty ones are not given. Raises ValueError where one is
+    Parameters are as on the command line; empty ones are not given, and `lessons` are numbers,
+    such as "05 12 31". Raises ValueError where one is
     none of those, or where the course has an assignment of that title: it is never overwritten.
     """
     paths = chosen(lessons, notebooks)
@@ -168,9 +146,7 @@ def exercise_cells(asked: list[NotebookNode], algorithms: dict, seed: int) -> li
             cells.append(v4.new_markdown_cell(source))
             continue
         result = CALL.search(source)
-        before, after = (
-            (source[: result.start()], source[result.end() :]) if result else (source, "")
-        )
+        before, _, after = source.partition(result[0]) if result else (source, "", "")
         if before.strip():
             cells.append(v4.new_code_cell(before.strip()))
         if result:
@@ -232,8 +208,7 @@ def preamble(before: list[str], exercises: list[NotebookNode], lesson: str) -> l
             kept.insert(0, without_imports(source))
     if missing := wanted - known:
         raise ValueError(f"{lesson}: exercises use {', '.join(missing)}, which no cell defines")
-    wanted |= set(re.findall(r"`(\w+)", texts))
-    lines = dict.fromkeys(line for node in imports for line in imported(node, wanted))
+    lines = dict.fromkeys(map(ast.unparse, imports))
     magics = re.findall(r"^%load_ext .*", "\n".join(before), re.MULTILINE)
     return ["\n".join([*lines, *magics]), *kept]
 
@@ -250,13 +225,6 @@ def alone(exercises: list[NotebookNode], before: list[str]) -> list[NotebookNode
     return kept
 
 
-def imported(node: ast.Import | ast.ImportFrom, wanted: set[str]) -> list[str]:
-    """An import without the names of cnnlab that nobody wants, as a line; none if none is left."""
-    ours = getattr(node, "module", "").partition(".")[0] == "cnnlab"
-    node.names = [alias for alias in node.names if not ours or bound(alias) in wanted]
-    return [ast.unparse(node)] if node.names else []
-
-
 def without_imports(source: str) -> str:
     """A cell without its imports, lines of magic and the comment on how long it takes."""
     lines = DURATION.sub("", source).split("\n")
@@ -268,13 +236,8 @@ def without_imports(source: str) -> str:
 
 def imports_of(source: str) -> set[str]:
     """The names that a cell imports."""
-    nodes = [n for n in ast.walk(python(source)) if isinstance(n, ast.Import | ast.ImportFrom)]
-    return {bound(alias) for node in nodes for alias in node.names}
-
-
-def bound(alias: ast.alias) -> str:
-    """The name that an import makes."""
-    return alias.asname or alias.name.partition(".")[0]
+    aliases = [node for node in ast.walk(python(source)) if isinstance(node, ast.alias)]
+    return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
 
 
 def names(source: str) -> tuple[set[str], set[str]]:
@@ -295,7 +258,3 @@ def python(source: str) -> ast.Module:
     if source.startswith("%%"):
         return ast.parse("")
     return ast.parse(re.sub(r"^(\s*)[%!]\w.*", r"\1pass", source, flags=re.MULTILINE))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

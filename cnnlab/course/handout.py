@@ -1,6 +1,5 @@
 """What is handed out: a zip with a wheel and the lessons; and the copy that `make lab` works on."""
 
-import copy
 import os
 import shutil
 import subprocess
@@ -35,8 +34,8 @@ Their terms are in lessons/glossary.md.
 """
 
 
-def make_zip(root: Path, file: Path) -> int:
-    """Write the zip for students of the checkout `root`, and say so; return the exit status, 0.
+def make_zip(root: Path, file: Path) -> None:
+    """Write the zip for students of the checkout `root`, and say so.
 
     Raises RuntimeError if the wheel cannot be built.
     """
@@ -61,7 +60,6 @@ def make_zip(root: Path, file: Path) -> int:
             archive.writestr(member, content, zipfile.ZIP_DEFLATED)
     size = file.stat().st_size / 1e6
     print(f"{file}: {size:.1f} MB, for students; its READ-ME says what to do with it")
-    return 0
 
 
 def build_wheel(root: Path, folder: Path) -> Path:
@@ -89,11 +87,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
 
 
 def for_students(nb: NotebookNode) -> NotebookNode:
-    """A lesson as a student gets it: without outputs, which answer predictions, and model answers.
-
-    What there is to read with all of that are the committed lessons and the pages.
-    """
-    nb = copy.deepcopy(nb)
+    """The lesson itself, now without outputs, which answer predictions, and model answers."""
     nb.cells = [cell for cell in nb.cells if "answers" not in cell.metadata.get("tags", [])]
     for cell in nb.cells:
         if cell.cell_type == "code":
@@ -101,20 +95,14 @@ def for_students(nb: NotebookNode) -> NotebookNode:
     return nb
 
 
-def make_copy(notebooks: Path, work: Path) -> int:
-    """Copy the lessons, and the pages that they link to, to a folder; never over a file there.
-
-    Says how many are new, and how many are kept; returns the exit status, 0.
-    """
+def make_copy(notebooks: Path, work: Path) -> None:
+    """Copy the lessons, and the pages that they link to, to a folder; never over a file there."""
     work.mkdir(exist_ok=True)
-    lessons = sorted(path.name for path in notebooks.glob("*.ipynb"))
-    missing = [name for name in lessons if not (work / name).exists()]
-    for name in [*missing, *PAGES]:
-        if (notebooks / name).is_file() and not (work / name).exists():
-            with replacing(work / name) as file:
-                file.write((notebooks / name).read_bytes())
+    lessons = sorted(notebooks.glob("*.ipynb"))
+    missing = [path for path in lessons if not (work / path.name).exists()]
+    for path in [*missing, *(notebooks / name for name in PAGES)]:
+        if not (work / path.name).exists():
+            with replacing(work / path.name) as file:
+                file.write(path.read_bytes())
     kept = len(lessons) - len(missing)
-    news = [f"{plural(len(missing))} copied"] if missing else []
-    news += [f"{kept} kept as you left them" if missing else "the lessons as you left them"]
-    print(f"work/: {', '.join(news if kept else news[:1])}")
-    return 0
+    print(f"work/: {plural(len(missing))} copied, {kept} kept as you left them")

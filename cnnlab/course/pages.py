@@ -41,10 +41,7 @@ ELSEWHERE = """:::{note}
 The figures and times on this page were measured elsewhere. `make course` replaces them with those
 of your machine, one lesson after the other.
 :::"""
-SPEEDUPS = """## Measured speedups
-
-Medians, with their 95 % confidence intervals and the number n of samples.
-"""
+SPEEDUPS = "Medians, with their 95 % confidence intervals and the number n of samples."
 
 
 # --- what Sphinx is told ------------------------------------------------------------------------
@@ -53,11 +50,8 @@ Medians, with their 95 % confidence intervals and the number n of samples.
 def settings(address: str | None) -> dict:
     """The configuration of Sphinx, for a course with that public address, if it has one."""
     mathjax = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
-    theme = {
-        "use_fullscreen_button": False,
-        "search_bar_text": "Search",
-        "footer_content_items": [],
-    }
+    theme = {"use_fullscreen_button": False, "search_bar_text": "Search"}
+    theme["footer_content_items"] = []
     if address:
         theme |= {"repository_url": address, "repository_branch": "main"}
         theme |= {"path_to_docs": "notebooks", "use_repository_button": True}
@@ -117,13 +111,9 @@ def read(app: "Sphinx", name: str, content: list[str]) -> None:
 def cell_link(folder: Path, name: str, quotation: str) -> str:
     """Where a link to the code cell that holds a quotation leads; if it is gone, to its lesson."""
     file = folder / f"{name}.ipynb"
-    cells = cells_with(nbformat.read(file, as_version=4), quotation) if file.is_file() else []
-    return f"#{name}-{cells[0].id}" if cells else file.name
-
-
-def cells_with(nb: NotebookNode, quotation: str) -> list[NotebookNode]:
-    """The code cells of a lesson that hold a quotation: one, or a link to it leads astray."""
-    return [cell for cell in nb.cells if cell.cell_type == "code" and quotation in cell.source]
+    cells = nbformat.read(file, as_version=4).cells if file.is_file() else []
+    ids = [cell.id for cell in cells if cell.cell_type == "code" and quotation in cell.source]
+    return f"#{name}-{ids[0]}" if ids else file.name
 
 
 # --- a notebook as a page -----------------------------------------------------------------------
@@ -136,7 +126,7 @@ def shown(nb: NotebookNode, name: str) -> NotebookNode:
     and open predictions are folded, each code cell can be linked to, and figures have their
     alternative text and the width that their density says.
     """
-    note = ELSEWHERE if measured(nb) == "elsewhere" else ""
+    note = ELSEWHERE if nb.metadata.get("measured", "elsewhere") == "elsewhere" else ""
     nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "cnnlab"}
     cells = []
     for number, cell in enumerate(nb.cells):
@@ -153,19 +143,6 @@ def shown(nb: NotebookNode, name: str) -> NotebookNode:
         cells.append(cell)
     nb.cells = cells
     return nb
-
-
-def measured(nb: NotebookNode) -> str:
-    """Where a notebook was run: "elsewhere", "here", or "failed" if it stopped here.
-
-    What has run here has times in its cells, which are not stored.
-    """
-    code = [cell for cell in nb.cells if cell.cell_type == "code"]
-    ran = ["execution" in cell.metadata for cell in code]
-    if not any(ran):
-        return "elsewhere"
-    errors = any(output.output_type == "error" for cell in code for output in cell.outputs)
-    return "failed" if errors or not all(ran) else "here"
 
 
 def fold(cell: NotebookNode) -> None:
@@ -210,8 +187,9 @@ class Book:
         self.texts = [shutil.copy(file, self.source) for file in sorted(notebooks.glob("*.md"))]
         self.write_index([])
 
-    def put(self, name: str, nb: NotebookNode) -> None:
-        """Take a lesson into the book, in the place of an earlier run."""
+    def put(self, name: str, nb: NotebookNode, measured: str = "elsewhere") -> None:
+        """Take a lesson into the book, measured "elsewhere" or "here", or "failed" here."""
+        nb.metadata["measured"] = measured
         self.lessons[name] = nb
         with replacing(self.source / f"{name}.ipynb") as file:
             file.write(nbformat.writes(nb).encode())
@@ -236,7 +214,7 @@ class Book:
         for part, names in shelves.items():
             lines += [f"## {part}", "", "::::{grid} 1 2 3 3", ":gutter: 3", ""]
             lines += [*(line for name in names for line in self.card(name)), "::::", ""]
-        lines += [SPEEDUPS] if tables else []
+        lines += ["## Measured speedups", "", SPEEDUPS, ""] if tables else []
         for heading, rows in tables:
             table = [("strategy", "median time", "speedup"), ("---", "--:", "--:"), *rows]
             lines += [f"**{heading}**", "", *(f"| {' | '.join(row)} |" for row in table), ""]
@@ -256,7 +234,7 @@ class Book:
             image.write_bytes(base64.b64decode(first.data["image/png"]))
             alt = " ".join(first.metadata.get("image/png", {}).get("alt", "").split())
             lines += [f":img-top: first/{image.name}", f":img-alt: {alt}"]
-        failed = ["**This lesson failed.**", ""] if measured(nb) == "failed" else []
+        failed = ["**This lesson failed.**", ""] if nb.metadata["measured"] == "failed" else []
         return [*lines, "", *failed, goal(nb), ":::", ""]
 
 
@@ -268,22 +246,23 @@ def run(wanted: list[str], notebooks: Path, build: Path) -> int:
     """
     paths = parts.find_lessons(wanted, notebooks)
     book = Book(notebooks, build)
+    where = f"Pages to browse: {book.index}"
     print(f"Building the pages of {plural(len(book.lessons))} as they are stored", flush=True)
     book.build()
-    print(f"Pages to browse: {book.index}\n")
+    print(f"{where}\n")
     print(f"Running {plural(len(paths))} on this machine; each then replaces its page", flush=True)
     results, failures = book.source / "results", {}
     for path in paths:
         nb = nbformat.read(path, as_version=4)
-        if error := execute(nb, path, results / path.stem, sharp=True):
-            failures[path.stem] = [error]
-        book.put(path.stem, nb)
+        error = execute(nb, path, results / path.stem, sharp=True)
+        failures[path.stem] = [error] if error else []
+        book.put(path.stem, nb, "failed" if error else "here")
         if path == paths[-1]:
             book.write_index(recorded(results))
         book.build()
     for table in recorded(results):
         print(f"\n{table_text(table)}")
-    print(f"\nPages to browse: {book.index}")
+    print(f"\n{where}")
     return report(failures)
 
 
@@ -291,16 +270,8 @@ def build(source: Path, folder: Path) -> int:
     """Have Sphinx build a book from its source into a folder; return its exit status."""
     from sphinx.application import Sphinx
 
-    app = Sphinx(
-        source,
-        confdir=None,
-        outdir=folder,
-        doctreedir=source / ".doctrees",
-        buildername="html",
-        confoverrides=settings(parts.repository()),
-        status=None,
-        parallel=os.cpu_count() or 1,
-    )
+    how = {"confoverrides": settings(parts.repository()), "parallel": os.cpu_count() or 1}
+    app = Sphinx(source, None, folder, source / ".doctrees", "html", status=None, **how)
     app.build()
     return app.statuscode
 

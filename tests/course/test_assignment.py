@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 
 from cnnlab.check import collective, kinds
+from cnnlab.course import __main__ as course
 from cnnlab.course import assignment
-from cnnlab.lessons import lesson_05, lesson_20, lesson_59
+from cnnlab.lessons import lesson_05, lesson_20
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ENVIRONMENT = ROOT / "build" / "venv-grading"
 
 
-def written(course, lessons, title="Week 3", due="", seed="7"):
-    assignment.write(course, ROOT / "notebooks", lessons, title, due, seed)
-    return course
+def written(folder, lessons, title="Week 3", due="", seed="7"):
+    assignment.write(folder, ROOT / "notebooks", lessons, title, due, seed)
+    return folder
 
 
 def sources(file):
@@ -79,19 +80,19 @@ def test_title_date_and_seed_are_said_and_only_the_instructor_sees_the_seed(tmp_
 @pytest.mark.parametrize(
     "given, words",
     [
-        (["--lessons="], "LESSONS: expected numbers of 00, 00b, "),
-        (["--lessons=05 99"], "got '99'"),
-        (["--lessons=05; touch mine"], "got '05;'"),
-        (["--lessons=05", "--title=!?"], "TITLE: expected letters or digits, got '!?'"),
-        (["--lessons=05", "--due=tomorrow"], "DUE: expected a date such as 2030-01-31, got 'tom"),
-        (["--lessons=05", "--seed=-1"], "SEED: expected a whole number, got '-1'"),
+        ([""], "LESSONS: expected numbers of 00, 00b, "),
+        (["05 99"], "got '99'"),
+        (["05; touch mine"], "got '05;'"),
+        (["05", "--title=!?"], "TITLE: expected letters or digits, got '!?'"),
+        (["05", "--due=tomorrow"], "DUE: expected a date such as 2030-01-31, got 'tom"),
+        (["05", "--seed=-1"], "SEED: expected a whole number, got '-1'"),
     ],
 )
 def test_bad_input_gets_one_clear_line(given, words, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(assignment, "ROOT", tmp_path)
+    monkeypatch.setattr(course, "ROOT", tmp_path)
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     with pytest.raises(SystemExit) as stopped:
-        assignment.main(given)
+        course.main(["assignment", *given])
     said = capsys.readouterr().err
     assert stopped.value.code and words in said and said.count("\n") == 1
     assert not (tmp_path / "build").exists()
@@ -139,9 +140,7 @@ def cases(exercise, seed):
     return shapes, numbers
 
 
-@pytest.mark.parametrize(
-    "exercise", [bias_plain, lesson_20.half_way, lesson_59.base], ids=lambda each: each.name
-)
+@pytest.mark.parametrize("exercise", [bias_plain, lesson_20.half_way], ids=lambda e: e.name)
 def test_the_seed_decides_the_cases(exercise):
     (shapes, numbers), (other_shapes, other_numbers) = cases(exercise, 1), cases(exercise, 2)
     assert (shapes, numbers) == cases(exercise, 1)
