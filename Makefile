@@ -17,7 +17,7 @@ export IPP_NONINTERACTIVE = 1
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course quick test break setup lab zip assignment render stamp render-check test-lowest browser gpu clean
+.PHONY: help course quick test break budget setup lab zip assignment render stamp render-check test-lowest browser gpu clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -36,6 +36,9 @@ test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
 	@$(IN_VENV) $(PYTEST) --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
+
+budget: setup  ## lines of code by room, beside their budgets
+	@$(IN_VENV) tests.test_budget
 
 break: setup  ## break what lessons define in every way, and see that a later cell notices (LESSON=05)
 	@$(IN_VENV) tests.lessons.breaking $(LESSON)

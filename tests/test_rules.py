@@ -34,8 +34,9 @@ FLOORS = (
     ("kernels",),
     ("training", "check"),
     ("distributed",),
-    ("bench",),
-    ("show", "course"),
+    ("measure",),
+    ("plots",),
+    ("lessons", "course"),
     ("__main__",),
 )
 FLOOR = {name: number for number, rooms in enumerate(FLOORS) for name in rooms}
@@ -89,7 +90,7 @@ LOADERS = {
     "runtime.arguments",  # an entry, which counts as an arrow
     "kernels.contract",  # a strategy, by its name in KERNELS
     "measure.machine",  # Numba's threading layers
-    "course.lesson",  # the setup cell, which has three lines
+    "course.render",  # the setup cell, which has three lines
     "runtime.setup",  # the course, once it has been found
 }
 
@@ -150,7 +151,7 @@ AT_IMPORT = {
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
-    "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "dict", "found",
+    "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "dict", "detected",
     "functools.cache", "functools.partial", "isinstance", "listed", "np.dtype", "numba.njit",
     "re.compile", "resolve", "sources", "sum", "tuple", "types.intc", "values", "vars", "zip",
 }  # fmt: skip

@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import nbformat
@@ -188,9 +188,16 @@ def result(pid: int, pipe: int, since: float, patience: int) -> str:
         text = answer.read()
     signal.setitimer(signal.ITIMER_REAL, 0)
     _, status = os.waitpid(pid, 0)
+    end_group(pid)
     if text:
         return json.loads(text)
     return "never ends" if late else f"crashes with signal {os.WTERMSIG(status)}"
+
+
+def end_group(pid: int) -> None:
+    """End what a fork has started and left, such as the workers of a pool."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def prepare(n_lessons: int) -> None:
@@ -223,7 +230,10 @@ def report(path: Path, given: argparse.Namespace) -> int:
     """Break one lesson in a fork, so that it leaves nothing to the next; 1 if it has a gap."""
     sys.stdout.flush()
     if pid := os.fork():
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        status = os.waitpid(pid, 0)[1]
+        end_group(pid)
+        return os.waitstatus_to_exitcode(status)
+    os.setpgid(0, 0)
     wrong, count = 0, 0
     how = {"one": given.one, "jobs": given.jobs, "patience": given.patience}
     try:
