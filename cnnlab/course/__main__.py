@@ -27,9 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text)
         if name in ("run", "render", "stamp", "check", "assignment"):
-            command.add_argument(
-                "lessons", nargs="*", help="beginnings of their names (default: all)"
-            )
+            command.add_argument("lessons", nargs="*", help="their numbers (default: all)")
         if name == "assignment":
             command.add_argument("--title", default="", help="(default: the lessons by number)")
             command.add_argument("--due", default="", help="a date, such as 2030-01-31")
@@ -63,20 +61,15 @@ def perform(command: str, lessons: list[str] = (), **options: str) -> int:
     elif command == "lowest":
         print("\n".join(parts.lowest()))
     else:
-        return store(command, lessons)
+        from cnnlab.course import render, tables
+
+        status = render.for_each(command, lessons, notebooks, parts.repository())
+        if command != "check":
+            tables.write(ROOT)
+        elif old := [file.name for file in tables.outdated(ROOT)]:
+            raise ValueError(f"tables: outdated in {', '.join(old)} → make stamp")
+        return status
     return 0
-
-
-def store(command: str, lessons: list[str]) -> int:
-    """Render, stamp or check lessons, and the tables that follow from them; the exit status."""
-    from cnnlab.course import parts, render, tables
-
-    status = render.for_each(command, lessons, ROOT / "notebooks", parts.repository())
-    if command != "check":
-        tables.write(ROOT)
-    elif old := [file.name for file in tables.outdated(ROOT)]:
-        raise ValueError(f"tables: outdated in {', '.join(old)} → make stamp")
-    return status
 
 
 if __name__ == "__main__":

@@ -24,16 +24,7 @@ HIDDEN = re.compile(r"\n?[^\n]*\bBEGIN (SOLUTION|HIDDEN TESTS)\n.*?\bEND \1\b[^\
 DURATION = re.compile(r"^# takes about .*\n", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\(\w+\.(?:md|ipynb)[^)]*\)")  # to what lies beside a lesson
 
-FIRST = """\
-{heading}
-
-**{title}**{due}
-
-These are the exercises of that lesson; keep it open beside this notebook. Run the cells from the
-top. Write your answers in place of the dots, or below the lines that are given, and keep the names.
-A check says at once whether an answer is right; a wrong one gets a hint. Hand in this notebook
-under its own name. It is graded on other cases than those that you see.
-"""
+FIRST = Path(__file__).with_name("assignment.md")  # the first cell
 CONFIG = """\
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "cnnlab"
@@ -91,9 +82,6 @@ def chosen(lessons: str, notebooks: Path) -> dict[str, Path]:
     return {number: known[number] for number in sorted(set(wanted))}
 
 
-# --- a notebook ---------------------------------------------------------------------------------
-
-
 def assignment(path: Path, title: str, due: str, seed: int) -> NotebookNode:
     """The exercises of a lesson as a source of nbgrader: with solutions, points, hidden tests.
 
@@ -111,9 +99,10 @@ def assignment(path: Path, title: str, due: str, seed: int) -> NotebookNode:
     setup, *before = (cell.source for cell in nb.cells[:at] if cell.cell_type == "code")
     exercises = alone(exercise_cells(asked, algorithms, seed), before)
     due = f" · due: {due}" if due else ""
-    heading = nb.cells[0].source.partition("\n")[0]
+    first = FIRST.read_text(encoding="utf-8")
+    first = first.format(heading=nb.cells[0].source.partition("\n")[0], title=title, due=due)
     cells = [
-        v4.new_markdown_cell(FIRST.format(heading=heading, title=title, due=due).strip()),
+        v4.new_markdown_cell(first.strip()),
         v4.new_code_cell(setup),
         *map(v4.new_code_cell, preamble(before, exercises, path.name)),
         *exercises,
@@ -165,8 +154,7 @@ def exercise_cells(asked: list[NotebookNode], algorithms: dict, seed: int) -> li
 def solved(skeleton: str, language: str, way: str, name: str, variable: str) -> str:
     """The cell of an answer with one way to do it below the skeleton, between nbgrader's marks.
 
-    nbgrader leaves a blank line in the place of each pair of marks. They stand at the beginning and
-    the end alone, so that no blank line shows where something is missing.
+    nbgrader leaves a blank line for each pair of marks, so none stands where something is missing.
     """
     if language == "python" and f"def {name}(" in way and f"def {variable}(" not in skeleton:
         way += f"\n\n\n{variable} = {name}()"  # what it returns

@@ -52,7 +52,7 @@ def execute(
         resources={"metadata": {"path": str(path.parent)}},
         extra_arguments=["--log-level=ERROR", *[SHARP] * sharp],
     )  # fmt: skip
-    env = dict(os.environ) | ({"CNNLAB_RESULTS": str(results)} if results else {})
+    env = os.environ | ({"CNNLAB_RESULTS": str(results)} if results else {})
     env |= {STRICT: "1"} if strict else {}
     stopped = False
 

@@ -18,28 +18,13 @@ from cnnlab.runtime.files import replacing
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 PAGES = "glossary.md", "methods.md"  # to which lessons link
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can tell: the same files then give the same bytes
-READ_ME = """\
-cnnlab {version}: parallelizing a convolutional neural network
-
-On your computer, with Python 3.11, 3.12 or 3.13 and JupyterLab:
-unzip this file, open lessons/00_start_here.ipynb in JupyterLab, and run its cells from the top.
-
-On Colab: upload a lesson as the notebook, and this zip, as it is, among its files.
-
-The first cell of a lesson installs the course from the file beside it, once, and needs a network
-for what is missing. It replaces no package that you have. It takes a minute or two.
-
-Each lesson also runs alone, in a folder with this zip. They build on each other, in their order.
-Their terms are in lessons/glossary.md.
-"""
+READ_ME = Path(__file__).with_name("READ-ME.txt")
 
 
 def make_zip(root: Path, file: Path) -> None:
-    """Write the zip for students of the checkout `root`, and say so.
-
-    Raises RuntimeError if the wheel cannot be built.
-    """
-    read_me = READ_ME.format(version=parts.project(root / "pyproject.toml")["version"])
+    """Write the zip for students of the checkout `root`, and say so."""
+    version = parts.project(root / "pyproject.toml")["version"]
+    read_me = READ_ME.read_text(encoding="utf-8").format(version=version)
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(root, Path(folder))

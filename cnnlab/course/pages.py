@@ -1,8 +1,7 @@
 """The course as a book of web pages that need no network: Sphinx builds it from the notebooks.
 
-The book's source lies in a folder of its own: the notebooks with their outputs, the texts beside
-them, and `index.md`. What they lack for a page (alternative texts where myst-nb looks for them,
-folded cells, targets of links) is added while Sphinx reads them, so the source stays as it is.
+What notebooks lack for a page (alternative texts where myst-nb looks for them, folded cells,
+targets of links) is added while Sphinx reads them, so the book's source has them as they are.
 """
 
 import base64
@@ -14,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,41 +44,24 @@ of your machine, one lesson after the other.
 SPEEDUPS = "Medians, with their 95 % confidence intervals and the number n of samples."
 
 
-# --- what Sphinx is told ------------------------------------------------------------------------
-
-
 def settings(address: str | None) -> dict:
     """The configuration of Sphinx, for a course with that public address, if it has one."""
     mathjax = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
-    theme = {"use_fullscreen_button": False, "search_bar_text": "Search"}
-    theme["footer_content_items"] = []
+    given = tomllib.loads((HERE / "book.toml").read_text(encoding="utf-8"))
+    given["html_static_path"] = [f"{mathjax}/static", str(HERE / "book.css"), str(HERE / "book.js")]
     if address:
-        theme |= {"repository_url": address, "repository_branch": "main"}
-        theme |= {"path_to_docs": "notebooks", "use_repository_button": True}
-        theme |= {"launch_buttons": {"colab_url": "https://colab.research.google.com"}}
-    return {
-        "project": "Parallelizing a CNN",
-        "html_title": "Parallelizing a CNN",
-        "extensions": ["myst_nb", "sphinx_copybutton", "sphinx_design", "cnnlab.course.pages"],
-        "nb_execution_mode": "off",
-        "exclude_patterns": [".doctrees", "results"],
-        "myst_enable_extensions": ["amsmath", "colon_fence", "dollarmath"],
-        "myst_heading_anchors": 4,
-        "suppress_warnings": ["myst.header"],  # glossary.md goes from # to ###
-        "html_theme": "sphinx_book_theme",
-        "html_theme_options": theme,
-        "html_context": {"default_mode": "auto"},
-        "html_static_path": [f"{mathjax}/static", str(HERE / "book.css"), str(HERE / "book.js")],
-        "html_css_files": ["book.css"],
-        "html_js_files": ["book.js"],
-        "mathjax_path": "mathjax/tex-chtml.js",
-        "html_show_search_summary": False,  # pages from a file may not fetch others
-        "html_show_copyright": False,
-    }
+        given["html_theme_options"] |= {
+            "repository_url": address,
+            "repository_branch": "main",
+            "path_to_docs": "notebooks",
+            "use_repository_button": True,
+            "launch_buttons": {"colab_url": "https://colab.research.google.com"},
+        }
+    return given
 
 
 def setup(app: "Sphinx") -> dict[str, bool]:
-    """Have Sphinx read notebooks as `shown` makes them, and know CUDA C in them."""
+    """Have Sphinx read notebooks as `shown` makes them, know CUDA C, and write only to the book."""
     from ipython_pygments_lexers import IPython3Lexer
     from pygments.lexer import bygroups, using
     from pygments.lexers import CppLexer
@@ -122,9 +105,8 @@ def cell_link(folder: Path, name: str, quotation: str) -> str:
 def shown(nb: NotebookNode, name: str) -> NotebookNode:
     """A notebook as the book shows it.
 
-    It says where it was measured, and has no Colab badge, which comes from the network. Setup cells
-    and open predictions are folded, each code cell can be linked to, and figures have their
-    alternative text and the width that their density says.
+    It says where it was measured, and has no Colab badge, which comes from the network. Each code
+    cell can be linked to.
     """
     note = ELSEWHERE if nb.metadata.get("measured", "elsewhere") == "elsewhere" else ""
     nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "cnnlab"}
@@ -136,7 +118,7 @@ def shown(nb: NotebookNode, name: str) -> NotebookNode:
             for output in cell.outputs:
                 if png := output.get("data", {}).get("image/png"):
                     alt = output.metadata.get("image/png", {}).get("alt", "")
-                    output.data = {"text/html": figure(png, alt)}
+                    output.data = {"text/html": figure(png, alt)}  # myst-nb: one alt for a cell
         elif number == 0:
             lines = [line for line in cell.source.split("\n") if not line.startswith(BADGE)]
             cell.source = "\n".join([lines[0], "", note, *lines[1:]])
@@ -156,10 +138,7 @@ def fold(cell: NotebookNode) -> None:
 
 
 def figure(png: str, alt: str) -> str:
-    """The HTML of a PNG image in base64, as wide as its dots are by the density that it states.
-
-    It stands in for the image, since myst-nb knows one alternative text for all images of a cell.
-    """
+    """The HTML of a PNG image in base64, as wide as its dots are by the density that it states."""
     image = Image.open(io.BytesIO(base64.b64decode(png)))
     width = round(image.width * SHOWN_DPI / image.info.get("dpi", (SHOWN_DPI,))[0])
     source = f"data:image/png;base64,{png}"
@@ -170,10 +149,7 @@ def figure(png: str, alt: str) -> str:
 
 
 class Book:
-    """The pages of the notebooks in a folder, in `build/course`; their source in `build/book`.
-
-    `index` is the page to open.
-    """
+    """The pages of the notebooks in a folder, in `build/course`; their source in `build/book`."""
 
     def __init__(self, notebooks: Path, build: Path):
         self.source, self.folder = build / "book", build / "course"

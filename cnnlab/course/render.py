@@ -49,18 +49,14 @@ ABOUT = {15: "10 s", 30: "20 s", 50: "40 s", 90: "1 min", 180: "2 min", math.inf
 DURATION = re.compile(r"# takes about (\d+) (s|min)")
 
 
-# --- stamped cells ------------------------------------------------------------------------------
-
-
 def title_source(source: str, name: str, address: str | None) -> str:
-    """The title cell: the heading from lessons.toml, with a Colab badge under it.
+    """The title cell: the heading, from lessons.toml if it is there, and a badge under it.
 
-    A lesson that is not listed keeps its heading. Colab opens notebooks from GitHub only, so for
-    any other address there is no badge.
+    Colab opens notebooks from GitHub only, so for any other address there is no badge.
     """
     heading, *rest = source.strip().splitlines()
-    listed = parts.lessons().get(name.removesuffix(".ipynb"))
-    heading = listed.heading if listed else heading
+    if listed := parts.lessons().get(name.removesuffix(".ipynb")):
+        heading = listed.heading
     text = "\n".join(line for line in rest if not line.startswith(BADGE)).strip()
     _, _, owner_and_name = (address or "").partition("https://github.com/")
     badge = f"{BADGE}({COLAB}/{owner_and_name}/blob/main/notebooks/{name})" * bool(owner_and_name)
@@ -115,10 +111,9 @@ def cuda_source(file: str, kernel: str) -> str:
 def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
     """A copy of the notebook with its title, setup and kernel cells up to date.
 
-    The setup cell is the first code cell, tagged `setup`; its other tags name extras of cnnlab. A
-    cell tagged `kernel:loops.conv_forward` shows that function, character for character, and one
-    tagged `answers` folds away the model answers. Raises ValueError if the first cell is not a
-    title, the first code cell is not tagged `setup`, or a kernel or the answers do not exist.
+    The first code cell is tagged `setup`; its other tags name extras of cnnlab. A cell tagged
+    `kernel:loops.conv_forward` shows that function, and one tagged `answers` folds away the model
+    answers. Raises ValueError if title or setup cell, a kernel or the answers do not exist.
     """
     nb = copy.deepcopy(nb)
     if not nb.cells or nb.cells[0].cell_type != "markdown" or not nb.cells[0].source[:2] == "# ":
@@ -179,9 +174,9 @@ def note_durations(nb: NotebookNode) -> None:
 
 def noted_seconds(nb: NotebookNode) -> int:
     """The seconds that the comments in a notebook's slow cells add up to; 0 if none is slow."""
-    lines = (line for cell in nb.cells for line in cell.source.split("\n"))
-    matches = (DURATION.fullmatch(line) for line in lines)
-    return sum(int(match[1]) * {"s": 1, "min": 60}[match[2]] for match in matches if match)
+    text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    noted = re.findall(rf"^{DURATION.pattern}$", text, re.MULTILINE)
+    return sum(int(number) * {"s": 1, "min": 60}[unit] for number, unit in noted)
 
 
 def lighten(nb: NotebookNode) -> None:
@@ -200,10 +195,9 @@ def lighten(nb: NotebookNode) -> None:
 
 
 def canonical(nb: NotebookNode) -> NotebookNode:
-    """The notebook in its canonical form, the only one that is committed.
+    """The notebook in its canonical form, with nothing in its metadata but the tags of cells.
 
-    Cell ids are digests of the sources, so an edit after rendering shows. Metadata is fixed, except
-    for the tags of cells. Streams are joined and progress bars collapsed.
+    Cell ids are digests of the sources, so an edit after rendering shows.
     """
     cells, seen = [], {}
     for cell in nb.cells:
@@ -252,7 +246,7 @@ def collapse(text: str, keep_bars: bool) -> str:
     """The text with each overwritten line in its last state, or left out."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
-        last = next((state for state in reversed(line.split("\r")) if state), "")
+        last = line.rstrip("\r").rpartition("\r")[2]
         if "\r" not in line:
             lines.append(line)
         elif keep_bars and last.strip():
@@ -323,7 +317,7 @@ def edited(path: Path, nb: NotebookNode) -> bool:
 
 
 def store(nb: NotebookNode, path: Path) -> list[str]:
-    """Write a notebook to its file, whole or not at all; return no problems."""
+    """Write a notebook to its file; return no problems."""
     with replacing(path) as file:
         file.write(to_text(nb).encode())
     return []

@@ -17,12 +17,8 @@ Table = tuple[str, list[list[str]]]
 def record(name: str, timings: Mapping, base: str) -> None:
     """Keep measured times for a table of speedups at the end of `make course`.
 
-    Parameters
-    ----------
-    name : the heading of the table, such as "One epoch, batch 64"
-    timings : the times of each strategy, all from one `cnnlab.measure.timing.compare`
-    base : the strategy that the others are compared with
-
+    `name` is its heading, such as "One epoch, batch 64"; `timings` are those of each strategy, from
+    one `cnnlab.measure.timing.compare`; `base` is the strategy that the others are compared with.
     A time that was taken on the emulator says so. Writes a JSON file to the folder in the
     environment variable CNNLAB_RESULTS; nothing if it is not set. Raises ValueError if `base` is
     not one of the timings, or if they have different numbers of samples.

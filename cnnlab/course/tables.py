@@ -1,10 +1,9 @@
 """Tables that `make render` and `make stamp` write into the pages beside the lessons.
 
-Each lies between two comments, such as `<!-- machines, by make render -->` and `<!-- end -->`.
+Each lies between two comments, such as `<!-- times, by make render -->` and `<!-- end -->`.
 """
 
 import functools
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +14,10 @@ from nbformat import NotebookNode
 from cnnlab.course import parts, render
 from cnnlab.distributed import METHODS
 from cnnlab.distributed.compressors import COMPRESSORS
-from cnnlab.measure.bench import MEASUREMENTS
-from cnnlab.measure.timing import digits, in_words
 from cnnlab.runtime.files import replacing
 from cnnlab.training import OPTIMIZERS
 
 LISTS = {"--ranks": METHODS, "--compress": COMPRESSORS, "--optimizer": OPTIMIZERS}
-STRATEGIES = "loops", "vector", "threads"
 TIME = re.compile(r"^\*\*Time:\*\* about (\d+)", re.MULTILINE)
 NEEDS = re.compile(r"^\*\*You need:\*\* (.+)", re.MULTILINE)
 # In the guide: a row that adds up the minutes of the lessons that it links to.
@@ -30,10 +26,7 @@ LINKED = re.compile(r"\]\((\w+)\.ipynb\)")
 
 
 def outdated(root: Path) -> dict[Path, str]:
-    """The files of a checkout whose tables are not up to date, with the text that they should have.
-
-    Raises ValueError if the comments around a table are missing.
-    """
+    """The files of a checkout with tables that are outdated, and the text that they should have."""
     notebooks = root / "notebooks"
     paths = sorted(notebooks.glob("*.ipynb"))
     lessons = {path.stem: nbformat.read(path, as_version=4) for path in paths}
@@ -81,10 +74,7 @@ def readme(text: str) -> str:
 
 
 def methods(text: str, lists: Mapping[str, Mapping] = LISTS) -> str:
-    """methods.md with a row for each entry of METHODS, COMPRESSORS and OPTIMIZERS, and no other.
-
-    Rows that somebody has written stay; a new entry gets one with its summary.
-    """
+    """methods.md with the rows of these lists; a new one has its summary, written ones stay."""
     sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     for n, section in enumerate(sections):
         for option, entries in lists.items():
@@ -105,13 +95,8 @@ def with_rows(section: str, entries: Mapping) -> str:
     return "\n".join([*lines[: rows[0]], *kept, *lines[rows[-1] + 1 :]])
 
 
-# --- the guide for whoever teaches --------------------------------------------------------------
-
-
-def teaching(
-    text: str, lessons: Mapping[str, NotebookNode], measurements: Path = MEASUREMENTS
-) -> str:
-    """teaching.md with what lessons, by name, say of their times, and with recorded measurements.
+def teaching(text: str, lessons: Mapping[str, NotebookNode]) -> str:
+    """teaching.md with what lessons, by name, say of their times.
 
     A row of a schedule ends with the minutes of the lessons that it links to.
     """
@@ -126,8 +111,7 @@ def teaching(
         link = f"[{render.title(nb)}]({name}.ipynb)"
         rows.append([link, says(nb, TIME), f"{slow} s" if slow else "none", says(nb, NEEDS)])
     times = table(["lesson", "minutes", "slow cells, about", "before it"], rows)
-    text = filled(SUM.sub(summed, text), "times", times)
-    return filled(text, "machines", machines(measurements))
+    return filled(SUM.sub(summed, text), "times", times)
 
 
 def says(nb: NotebookNode, pattern: re.Pattern) -> str:
@@ -136,22 +120,3 @@ def says(nb: NotebookNode, pattern: re.Pattern) -> str:
     if not match:
         raise ValueError(f"{render.title(nb)}: expected {pattern.pattern!r}, got none")
     return match[1].strip()
-
-
-def machines(folder: Path) -> str:
-    """A table of the machines whose reports are in a folder: an epoch with each strategy."""
-    rows = []
-    for file in sorted(folder.glob("bench-*.json")):
-        report = json.loads(file.read_text(encoding="utf-8"))
-        here, results = report["machine"], {row["kernels"]: row for row in report["results"]}
-        row, before = [here["cpu"], str(here["usable_cores"]), here["simd"].partition(",")[0]], None
-        for name in STRATEGIES:
-            result = results.get(name)
-            cell = " to ".join(map(in_words, result["seconds_interval"])) if result else ""
-            if result and before:
-                gain = before["seconds_per_epoch"] / result["seconds_per_epoch"]
-                cell += f" ({digits(gain)} times)"
-            row.append(cell)
-            before = result
-        rows.append(row)
-    return table(["machine", "cores", "vectors", *(f"`{name}`" for name in STRATEGIES)], rows)

@@ -169,28 +169,19 @@ GUIDE = """| [00](00_toy.ipynb), [00](00_toy.ipynb) | Σ |
 <!-- times, by make render -->
 old
 <!-- end -->
-<!-- machines, by make render -->
-<!-- end -->
 """
 
 
-def test_the_guide_draws_from_lessons_and_from_recorded_runs(tmp_path):
+def test_the_guide_draws_from_lessons():
     head = "# 00 · Toy\n\n**Time:** about 40 minutes\n\n**You need:** a pen\n\nMore."
     code = new_code_cell("# takes about 1 min\ny = 2")
     toy = new_notebook(cells=[new_markdown_cell(head), code])
-    rows = [
-        {"kernels": name, "seconds_per_epoch": t, "seconds_interval": [0.9 * t, 1.1 * t]}
-        for name, t in (("vector", 1), ("loops", 10))
-    ]
-    machine = {"cpu": "A", "usable_cores": 8, "simd": "AVX2, 8 float32 lanes"}
-    (tmp_path / "bench-a.json").write_text(json.dumps({"machine": machine, "results": rows}))
-    page = tables.teaching(GUIDE, {"00_toy": toy}, tmp_path)
+    page = tables.teaching(GUIDE, {"00_toy": toy})
     for drawn in (
         "| [00](00_toy.ipynb), [00](00_toy.ipynb) | 80 |",
         "| [00 · Toy](00_toy.ipynb) | 40 | 60 s | a pen |",
-        "| A | 8 | AVX2 | 9.00 s to 11.0 s | 900 ms to 1.10 s (10.0 times) |  |",
     ):
         assert drawn in page, drawn
-    assert "old" not in page and tables.teaching(page, {"00_toy": toy}, tmp_path) == page
+    assert "old" not in page and tables.teaching(page, {"00_toy": toy}) == page
     with pytest.raises(ValueError, match=r"00: expected .*Time:.*, got none"):
         tables.teaching(GUIDE, {"00_toy": new_notebook(cells=[new_markdown_cell("# 00")])})
