@@ -133,12 +133,3 @@ def test_a_copy_to_work_on_is_never_written_over(tmp_path, capsys):
     assert capsys.readouterr().out == "work/: 1 lesson copied, 1 kept as you left them\n"
     assert (work / "00_a.ipynb").read_text() == "mine"
     assert (work / "01_b.ipynb").read_text() == (notebooks / "01_b.ipynb").read_text()
-
-
-def test_a_wheel_that_cannot_be_built_says_why(tmp_path):
-    for name in ("cnnlab", "cnnlab/data", "data/measurements"):
-        (tmp_path / name).mkdir(parents=True)
-    for name in handout.BUILT_FROM:
-        (tmp_path / name).write_text("no project")
-    with pytest.raises(RuntimeError, match="the wheel could not be built"):
-        handout.build_wheel(tmp_path, tmp_path)
