@@ -54,7 +54,7 @@ zip: setup  ## build/cnnlab.zip for students: the lessons, and all that they nee
 	@$(IN_VENV) cnnlab.course zip
 
 assignment: setup  ## exercises to hand in, an nbgrader course: LESSONS="05 12 31" [TITLE= DUE= SEED=]
-	@$(IN_VENV) cnnlab.course.assignment "--lessons=$$LESSONS" "--title=$$TITLE" "--due=$$DUE" "--seed=$$SEED"
+	@$(IN_VENV) cnnlab.course assignment "--title=$$TITLE" "--due=$$DUE" "--seed=$$SEED" -- "$$LESSONS"
 
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 	@$(IN_VENV) cnnlab.course render $(LESSON)

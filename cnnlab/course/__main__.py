@@ -1,15 +1,4 @@
-"""The command line of the course.
-
-    python -m cnnlab.course run [00 01 …]      run lessons; pages in build/course
-    python -m cnnlab.course render [00 …]      execute lessons, store them in canonical form
-    python -m cnnlab.course stamp [00 …]       write titles, setup cells and answers anew, no more
-    python -m cnnlab.course check [00 …]       check that the stored lessons are as rendered
-    python -m cnnlab.course copy               copy to work/ the lessons that are not there yet
-    python -m cnnlab.course zip                what students need, in build/cnnlab.zip
-    python -m cnnlab.course lowest             the lowest versions that pyproject.toml allows
-
-`render` and `stamp` also write the tables in README.md and in the pages beside the lessons.
-"""
+"""The command line of the course: `python -m cnnlab.course COMMAND`."""
 
 import argparse
 import sys
@@ -18,55 +7,69 @@ from pathlib import Path
 from cnnlab.runtime import failures
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = "run", "render", "stamp", "check", "copy", "zip", "lowest"
+TABLES = "and write the tables in README.md and in the pages beside the lessons"
+COMMANDS = {
+    "run": "run lessons; pages in build/course",
+    "render": f"execute lessons, store them in canonical form, {TABLES}",
+    "stamp": f"write titles, setup cells and answers anew, no more, {TABLES}",
+    "check": "check that the stored lessons and tables are as rendered",
+    "assignment": "write exercises to hand in to build/assignment, a course of nbgrader",
+    "copy": "copy to work/ the lessons that are not there yet",
+    "zip": "write what students need to build/cnnlab.zip",
+    "lowest": "print the lowest versions that pyproject.toml allows",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command of the course and return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m cnnlab.course",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument(
-        "lessons", nargs="*", help="beginnings of the lessons' names (default: all)"
-    )
-    chosen = parser.parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m cnnlab.course", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text)
+        if name in ("run", "render", "stamp", "check", "assignment"):
+            command.add_argument("lessons", nargs="*", help="their numbers (default: all)")
+        if name == "assignment":
+            command.add_argument("--title", default="", help="(default: the lessons by number)")
+            command.add_argument("--due", default="", help="a date, such as 2030-01-31")
+            command.add_argument("--seed", default="", help="of the fresh cases (default: chance)")
     try:
         failures.stop_by_exception()
-        return perform(chosen.command, chosen.lessons)
+        return perform(**vars(parser.parse_args(arguments)))
     except (ValueError, RuntimeError) as problem:
         parser.exit(failures.status(problem), f"{problem}\n")
     except KeyboardInterrupt:
         parser.exit(130, "\nstopped\n")
 
 
-def perform(command: str, lessons: list[str]) -> int:
-    """Run a command on lessons of this checkout; return its exit status."""
+def perform(command: str, lessons: list[str] = (), **options: str) -> int:
+    """Run a command on lessons of this checkout, with its options; return its exit status."""
     from cnnlab.course import handout, parts
 
     notebooks, build = ROOT / "notebooks", ROOT / "build"
-    if command == "lowest":
-        print("\n".join(parts.lowest()))
-        return 0
-    if command == "zip":
-        return handout.make_zip(ROOT, build / "cnnlab.zip")
-    if command == "copy":
-        return handout.make_copy(notebooks, ROOT / "work")
     if command == "run":
         from cnnlab.course import pages
 
         return pages.run(lessons, notebooks, build)
-    from cnnlab.course import render, tables
+    if command == "assignment":
+        from cnnlab.course import assignment
 
-    work = {"render": render.render, "stamp": render.restamp, "check": render.verify}[command]
-    status = work(lessons, notebooks, parts.repository())
-    if command != "check":
-        tables.write(ROOT)
-    elif old := [file.name for file in tables.outdated(ROOT)]:
-        raise ValueError(f"tables: outdated in {', '.join(old)} → make stamp")
-    return status
+        assignment.write(build / "assignment", notebooks, " ".join(lessons), **options)
+    elif command == "copy":
+        handout.make_copy(notebooks, ROOT / "work")
+    elif command == "zip":
+        handout.make_zip(ROOT, build / "cnnlab.zip")
+    elif command == "lowest":
+        print("\n".join(parts.lowest()))
+    else:
+        from cnnlab.course import render, tables
+
+        status = render.for_each(command, lessons, notebooks, parts.repository())
+        if command != "check":
+            tables.write(ROOT)
+        elif old := [file.name for file in tables.outdated(ROOT)]:
+            raise ValueError(f"tables: outdated in {', '.join(old)} → make stamp")
+        return status
+    return 0
 
 
 if __name__ == "__main__":

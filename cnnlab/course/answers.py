@@ -15,11 +15,7 @@ FOLDED = "<details>\n<summary>Exercise {number}</summary>\n\n{text}\n\n</details
 
 
 def folded(name: str) -> str:
-    """The markdown that folds away each model answer of a lesson, such as "00_start_here".
-
-    `<details>` is folded in JupyterLab, on Colab and on the pages alike. Raises ValueError if the
-    lesson has no exercises in `cnnlab/lessons`.
-    """
+    """The markdown that folds away each model answer of a lesson; ValueError if it has none."""
     answers = of_lesson(name)
     if not answers:
         file = f"cnnlab/lessons/lesson_{parts.number(name)}.py"
@@ -46,10 +42,7 @@ def kind(function: ast.FunctionDef) -> str | None:
 
 
 def shown(text: str, function: ast.FunctionDef) -> str:
-    """A model answer as markdown: its code, and its docstring as text below.
-
-    A number or a word is shown as it is computed, CUDA C as the source that it returns.
-    """
+    """A model answer as markdown: its code, or its value, and its docstring as text below."""
     why = " ".join((ast.get_docstring(function) or "").split())
     body = function.body[bool(why) :]
     lines, language = text.splitlines(), "python"

@@ -5,40 +5,26 @@ do each exercise, points, and hidden tests. `students/week-3` has the same noteb
 A notebook has the exercises of a lesson, its imports, and what else they need of it.
 """
 
-import argparse
 import ast
 import builtins
 import copy
 import re
 import secrets
-import sys
 from datetime import date
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
 
-from cnnlab.runtime import failures
-
-ROOT = Path(__file__).resolve().parents[2]
 HEADING = "## Exercises"
 EXERCISE = re.compile(r"^\*\*(\d+) (●+) ", re.MULTILINE)  # "**1 ●● Count.** How many …"
-CALL = re.compile(r"^((?:exercise|lesson)\.(\w+))\((\w+)\);?$", re.MULTILINE)
+CALL = re.compile(r"^(lesson\.(\w+))\((\w+)\);?$", re.MULTILINE)
 WAY = re.compile(r"<summary>Exercise (\d+)</summary>\s*```(\w+)\n(.*?)\n```", re.DOTALL)
 HIDDEN = re.compile(r"\n?[^\n]*\bBEGIN (SOLUTION|HIDDEN TESTS)\n.*?\bEND \1\b[^\n]*", re.DOTALL)
 DURATION = re.compile(r"^# takes about .*\n", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\(\w+\.(?:md|ipynb)[^)]*\)")  # to what lies beside a lesson
 
-FIRST = """\
-{heading}
-
-**{title}**{due}
-
-These are the exercises of that lesson; keep it open beside this notebook. Run the cells from the
-top. Write your answers in place of the dots, or below the lines that are given, and keep the names.
-A check says at once whether an answer is right; a wrong one gets a hint. Hand in this notebook
-under its own name. It is graded on other cases than those that you see.
-"""
+FIRST = Path(__file__).with_name("assignment.md")  # the first cell
 CONFIG = """\
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "cnnlab"
@@ -47,28 +33,11 @@ c.Execute.timeout = 300  # seconds for a cell
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write an assignment to build/assignment and say what to do with it; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m cnnlab.course.assignment")
-    parser.add_argument("--lessons", default="", help="their numbers, such as '05 12 31'")
-    parser.add_argument("--title", default="", help="(default: the lessons by number)")
-    parser.add_argument("--due", default="", help="a date, such as 2030-01-31")
-    parser.add_argument("--seed", default="", help="of the fresh cases (default: drawn by chance)")
-    given = parser.parse_args(arguments)
-    try:
-        failures.stop_by_exception()
-        write(ROOT / "build" / "assignment", ROOT / "notebooks", **vars(given))
-    except (ValueError, RuntimeError) as problem:
-        parser.exit(failures.status(problem), f"{problem}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, "\nstopped\n")
-    return 0
-
-
 def write(course: Path, notebooks: Path, lessons: str, title: str, due: str, seed: str) -> None:
     """Write the assignment to the nbgrader course in the folder `course`; print its points.
 
-    Parameters are as on the command line; empty ones are not given. Raises ValueError where one is
+    Parameters are as on the command line; empty ones are not given, and `lessons` are numbers,
+    such as "05 12 31". Raises ValueError where one is
     none of those, or where the course has an assignment of that title: it is never overwritten.
     """
     paths = chosen(lessons, notebooks)
@@ -113,9 +82,6 @@ def chosen(lessons: str, notebooks: Path) -> dict[str, Path]:
     return {number: known[number] for number in sorted(set(wanted))}
 
 
-# --- a notebook ---------------------------------------------------------------------------------
-
-
 def assignment(path: Path, title: str, due: str, seed: int) -> NotebookNode:
     """The exercises of a lesson as a source of nbgrader: with solutions, points, hidden tests.
 
@@ -133,9 +99,10 @@ def assignment(path: Path, title: str, due: str, seed: int) -> NotebookNode:
     setup, *before = (cell.source for cell in nb.cells[:at] if cell.cell_type == "code")
     exercises = alone(exercise_cells(asked, algorithms, seed), before)
     due = f" · due: {due}" if due else ""
-    heading = nb.cells[0].source.partition("\n")[0]
+    first = FIRST.read_text(encoding="utf-8")
+    first = first.format(heading=nb.cells[0].source.partition("\n")[0], title=title, due=due)
     cells = [
-        v4.new_markdown_cell(FIRST.format(heading=heading, title=title, due=due).strip()),
+        v4.new_markdown_cell(first.strip()),
         v4.new_code_cell(setup),
         *map(v4.new_code_cell, preamble(before, exercises, path.name)),
         *exercises,
@@ -168,9 +135,7 @@ def exercise_cells(asked: list[NotebookNode], algorithms: dict, seed: int) -> li
             cells.append(v4.new_markdown_cell(source))
             continue
         result = CALL.search(source)
-        before, after = (
-            (source[: result.start()], source[result.end() :]) if result else (source, "")
-        )
+        before, _, after = source.partition(result[0]) if result else (source, "", "")
         if before.strip():
             cells.append(v4.new_code_cell(before.strip()))
         if result:
@@ -189,8 +154,7 @@ def exercise_cells(asked: list[NotebookNode], algorithms: dict, seed: int) -> li
 def solved(skeleton: str, language: str, way: str, name: str, variable: str) -> str:
     """The cell of an answer with one way to do it below the skeleton, between nbgrader's marks.
 
-    nbgrader leaves a blank line in the place of each pair of marks. They stand at the beginning and
-    the end alone, so that no blank line shows where something is missing.
+    nbgrader leaves a blank line for each pair of marks, so none stands where something is missing.
     """
     if language == "python" and f"def {name}(" in way and f"def {variable}(" not in skeleton:
         way += f"\n\n\n{variable} = {name}()"  # what it returns
@@ -232,8 +196,7 @@ def preamble(before: list[str], exercises: list[NotebookNode], lesson: str) -> l
             kept.insert(0, without_imports(source))
     if missing := wanted - known:
         raise ValueError(f"{lesson}: exercises use {', '.join(missing)}, which no cell defines")
-    wanted |= set(re.findall(r"`(\w+)", texts))
-    lines = dict.fromkeys(line for node in imports for line in imported(node, wanted))
+    lines = dict.fromkeys(map(ast.unparse, imports))
     magics = re.findall(r"^%load_ext .*", "\n".join(before), re.MULTILINE)
     return ["\n".join([*lines, *magics]), *kept]
 
@@ -250,13 +213,6 @@ def alone(exercises: list[NotebookNode], before: list[str]) -> list[NotebookNode
     return kept
 
 
-def imported(node: ast.Import | ast.ImportFrom, wanted: set[str]) -> list[str]:
-    """An import without the names of cnnlab that nobody wants, as a line; none if none is left."""
-    ours = getattr(node, "module", "").partition(".")[0] == "cnnlab"
-    node.names = [alias for alias in node.names if not ours or bound(alias) in wanted]
-    return [ast.unparse(node)] if node.names else []
-
-
 def without_imports(source: str) -> str:
     """A cell without its imports, lines of magic and the comment on how long it takes."""
     lines = DURATION.sub("", source).split("\n")
@@ -268,13 +224,8 @@ def without_imports(source: str) -> str:
 
 def imports_of(source: str) -> set[str]:
     """The names that a cell imports."""
-    nodes = [n for n in ast.walk(python(source)) if isinstance(n, ast.Import | ast.ImportFrom)]
-    return {bound(alias) for node in nodes for alias in node.names}
-
-
-def bound(alias: ast.alias) -> str:
-    """The name that an import makes."""
-    return alias.asname or alias.name.partition(".")[0]
+    aliases = [node for node in ast.walk(python(source)) if isinstance(node, ast.alias)]
+    return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
 
 
 def names(source: str) -> tuple[set[str], set[str]]:
@@ -295,7 +246,3 @@ def python(source: str) -> ast.Module:
     if source.startswith("%%"):
         return ast.parse("")
     return ast.parse(re.sub(r"^(\s*)[%!]\w.*", r"\1pass", source, flags=re.MULTILINE))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -31,6 +31,8 @@ def problems(nb: NotebookNode) -> Iterator[str]:
             expected = cell.execution_count or expected
         for output in cell.outputs:
             yield from (f"{where} {problem}" for problem in output_problems(output))
+            if undescribed(output):
+                yield f"{where} shows an image without alternative text"
     if not any(cell.get("outputs") for cell in nb.cells):
         yield "has no outputs"
     if not nb.cells or CLOSING not in nb.cells[-1].source:
@@ -39,17 +41,13 @@ def problems(nb: NotebookNode) -> Iterator[str]:
         yield f"size: expected at most {MAX_BYTES:,} bytes, got {size:,}"
 
 
-def undescribed(nb: NotebookNode) -> Iterator[str]:
-    """Yield the images of a notebook that have no alternative text, by their cell."""
-    for number, cell in enumerate(nb.cells, start=1):
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            images = [kind for kind in data if kind.startswith("image/")]
-            described = [output.metadata.get(kind, {}).get("alt") for kind in images]
-            described += map(ALT.search, IMAGE_TAG.findall("".join(data.get("text/html", ""))))
-            if not all(described):
-                first_line = cell.source.strip().partition("\n")[0]
-                yield f"cell {number} ({first_line}) shows an image without alternative text"
+def undescribed(output: NotebookNode) -> bool:
+    """Whether an output has an image without alternative text."""
+    data = output.get("data", {})
+    images = [kind for kind in data if kind.startswith("image/")]
+    described = [output.metadata.get(kind, {}).get("alt") for kind in images]
+    described += map(ALT.search, IMAGE_TAG.findall("".join(data.get("text/html", ""))))
+    return not all(described)
 
 
 def output_problems(output: NotebookNode) -> Iterator[str]:

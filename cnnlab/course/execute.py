@@ -31,24 +31,16 @@ def execute(
 ) -> str | None:
     """Execute a notebook in place, top to bottom, and print when it starts and ends.
 
-    Parameters
-    ----------
-    nb : the notebook, whose outputs and execution counts are replaced
-    path : its file, in whose folder the kernel works
-    results : the folder for `course.record`
-    strict : whether a claim that does not hold here is an error, see `cnnlab.measure.claims`
-    sharp : whether images of figures have twice the dots each way, and say so
-
-    Returns None, or the error that stopped it: the number of the cell, and the traceback. Ctrl-C
-    ends the kernel and raises KeyboardInterrupt.
+    The kernel works in the folder of its file `path`; `course.record` writes to `results`. If
+    `strict`, a claim that does not hold here is an error; if `sharp`, figures have twice the dots
+    each way. Returns None, or the error that stopped it: the number of the cell, and the traceback.
+    Ctrl-C ends the kernel and raises KeyboardInterrupt.
     """
-    live, reached = sys.stdout.isatty(), 0
+    live = sys.stdout.isatty()
     how = {"bar_format": BAR, "leave": False, "disable": not live, "file": sys.stdout}
     bar = tqdm(total=len(nb.cells), desc=path.stem, **how)
 
     def at_cell(cell: NotebookNode, cell_index: int) -> None:
-        nonlocal reached
-        reached = cell_index + 1
         bar.n = cell_index
         bar.refresh()
 
@@ -60,7 +52,7 @@ def execute(
         resources={"metadata": {"path": str(path.parent)}},
         extra_arguments=["--log-level=ERROR", *[SHARP] * sharp],
     )  # fmt: skip
-    env = dict(os.environ) | ({"CNNLAB_RESULTS": str(results)} if results else {})
+    env = os.environ | ({"CNNLAB_RESULTS": str(results)} if results else {})
     env |= {STRICT: "1"} if strict else {}
     stopped = False
 
@@ -84,7 +76,7 @@ def execute(
     try:
         asyncio.run(tick_until_done())
     except (CellControlSignal, DeadKernelError, asyncio.CancelledError) as problem:
-        error = f"cell {reached}: {COLOUR.sub('', str(problem)).strip()}"
+        error = f"cell {bar.n + 1}: {COLOUR.sub('', str(problem)).strip()}"
     bar.close()
     if stopped:
         raise KeyboardInterrupt

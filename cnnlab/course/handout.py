@@ -1,6 +1,5 @@
 """What is handed out: a zip with a wheel and the lessons; and the copy that `make lab` works on."""
 
-import copy
 import os
 import shutil
 import subprocess
@@ -19,28 +18,13 @@ from cnnlab.runtime.files import replacing
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 PAGES = "glossary.md", "methods.md"  # to which lessons link
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can tell: the same files then give the same bytes
-READ_ME = """\
-cnnlab {version}: parallelizing a convolutional neural network
-
-On your computer, with Python 3.11, 3.12 or 3.13 and JupyterLab:
-unzip this file, open lessons/00_start_here.ipynb in JupyterLab, and run its cells from the top.
-
-On Colab: upload a lesson as the notebook, and this zip, as it is, among its files.
-
-The first cell of a lesson installs the course from the file beside it, once, and needs a network
-for what is missing. It replaces no package that you have. It takes a minute or two.
-
-Each lesson also runs alone, in a folder with this zip. They build on each other, in their order.
-Their terms are in lessons/glossary.md.
-"""
+READ_ME = Path(__file__).with_name("READ-ME.txt")
 
 
-def make_zip(root: Path, file: Path) -> int:
-    """Write the zip for students of the checkout `root`, and say so; return the exit status, 0.
-
-    Raises RuntimeError if the wheel cannot be built.
-    """
-    read_me = READ_ME.format(version=parts.project(root / "pyproject.toml")["version"])
+def make_zip(root: Path, file: Path) -> None:
+    """Write the zip for students of the checkout `root`, and say so."""
+    version = parts.project(root / "pyproject.toml")["version"]
+    read_me = READ_ME.read_text(encoding="utf-8").format(version=version)
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(root, Path(folder))
@@ -61,7 +45,6 @@ def make_zip(root: Path, file: Path) -> int:
             archive.writestr(member, content, zipfile.ZIP_DEFLATED)
     size = file.stat().st_size / 1e6
     print(f"{file}: {size:.1f} MB, for students; its READ-ME says what to do with it")
-    return 0
 
 
 def build_wheel(root: Path, folder: Path) -> Path:
@@ -89,11 +72,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
 
 
 def for_students(nb: NotebookNode) -> NotebookNode:
-    """A lesson as a student gets it: without outputs, which answer predictions, and model answers.
-
-    What there is to read with all of that are the committed lessons and the pages.
-    """
-    nb = copy.deepcopy(nb)
+    """The lesson itself, now without outputs, which answer predictions, and model answers."""
     nb.cells = [cell for cell in nb.cells if "answers" not in cell.metadata.get("tags", [])]
     for cell in nb.cells:
         if cell.cell_type == "code":
@@ -101,20 +80,14 @@ def for_students(nb: NotebookNode) -> NotebookNode:
     return nb
 
 
-def make_copy(notebooks: Path, work: Path) -> int:
-    """Copy the lessons, and the pages that they link to, to a folder; never over a file there.
-
-    Says how many are new, and how many are kept; returns the exit status, 0.
-    """
+def make_copy(notebooks: Path, work: Path) -> None:
+    """Copy the lessons, and the pages that they link to, to a folder; never over a file there."""
     work.mkdir(exist_ok=True)
-    lessons = sorted(path.name for path in notebooks.glob("*.ipynb"))
-    missing = [name for name in lessons if not (work / name).exists()]
-    for name in [*missing, *PAGES]:
-        if (notebooks / name).is_file() and not (work / name).exists():
-            with replacing(work / name) as file:
-                file.write((notebooks / name).read_bytes())
+    lessons = sorted(notebooks.glob("*.ipynb"))
+    missing = [path for path in lessons if not (work / path.name).exists()]
+    for path in [*missing, *(notebooks / name for name in PAGES)]:
+        if not (work / path.name).exists():
+            with replacing(work / path.name) as file:
+                file.write(path.read_bytes())
     kept = len(lessons) - len(missing)
-    news = [f"{plural(len(missing))} copied"] if missing else []
-    news += [f"{kept} kept as you left them" if missing else "the lessons as you left them"]
-    print(f"work/: {', '.join(news if kept else news[:1])}")
-    return 0
+    print(f"work/: {plural(len(missing))} copied, {kept} kept as you left them")

@@ -1,8 +1,7 @@
 """The course as a book of web pages that need no network: Sphinx builds it from the notebooks.
 
-The book's source lies in a folder of its own: the notebooks with their outputs, the texts beside
-them, and `index.md`. What they lack for a page (alternative texts where myst-nb looks for them,
-folded cells, targets of links) is added while Sphinx reads them, so the source stays as it is.
+What notebooks lack for a page (alternative texts where myst-nb looks for them, folded cells,
+targets of links) is added while Sphinx reads them, so the book's source has them as they are.
 """
 
 import base64
@@ -14,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,50 +41,27 @@ ELSEWHERE = """:::{note}
 The figures and times on this page were measured elsewhere. `make course` replaces them with those
 of your machine, one lesson after the other.
 :::"""
-SPEEDUPS = """## Measured speedups
-
-Medians, with their 95 % confidence intervals and the number n of samples.
-"""
-
-
-# --- what Sphinx is told ------------------------------------------------------------------------
+SPEEDUPS = "Medians, with their 95 % confidence intervals and the number n of samples."
 
 
 def settings(address: str | None) -> dict:
     """The configuration of Sphinx, for a course with that public address, if it has one."""
     mathjax = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
-    theme = {
-        "use_fullscreen_button": False,
-        "search_bar_text": "Search",
-        "footer_content_items": [],
-    }
+    given = tomllib.loads((HERE / "book.toml").read_text(encoding="utf-8"))
+    given["html_static_path"] = [f"{mathjax}/static", str(HERE / "book.css"), str(HERE / "book.js")]
     if address:
-        theme |= {"repository_url": address, "repository_branch": "main"}
-        theme |= {"path_to_docs": "notebooks", "use_repository_button": True}
-        theme |= {"launch_buttons": {"colab_url": "https://colab.research.google.com"}}
-    return {
-        "project": "Parallelizing a CNN",
-        "html_title": "Parallelizing a CNN",
-        "extensions": ["myst_nb", "sphinx_copybutton", "sphinx_design", "cnnlab.course.pages"],
-        "nb_execution_mode": "off",
-        "exclude_patterns": [".doctrees", "results"],
-        "myst_enable_extensions": ["amsmath", "colon_fence", "dollarmath"],
-        "myst_heading_anchors": 4,
-        "suppress_warnings": ["myst.header"],  # glossary.md goes from # to ###
-        "html_theme": "sphinx_book_theme",
-        "html_theme_options": theme,
-        "html_context": {"default_mode": "auto"},
-        "html_static_path": [f"{mathjax}/static", str(HERE / "book.css"), str(HERE / "book.js")],
-        "html_css_files": ["book.css"],
-        "html_js_files": ["book.js"],
-        "mathjax_path": "mathjax/tex-chtml.js",
-        "html_show_search_summary": False,  # pages from a file may not fetch others
-        "html_show_copyright": False,
-    }
+        given["html_theme_options"] |= {
+            "repository_url": address,
+            "repository_branch": "main",
+            "path_to_docs": "notebooks",
+            "use_repository_button": True,
+            "launch_buttons": {"colab_url": "https://colab.research.google.com"},
+        }
+    return given
 
 
 def setup(app: "Sphinx") -> dict[str, bool]:
-    """Have Sphinx read notebooks as `shown` makes them, and know CUDA C in them."""
+    """Have Sphinx read notebooks as `shown` makes them, know CUDA C, and write only to the book."""
     from ipython_pygments_lexers import IPython3Lexer
     from pygments.lexer import bygroups, using
     from pygments.lexers import CppLexer
@@ -117,13 +94,9 @@ def read(app: "Sphinx", name: str, content: list[str]) -> None:
 def cell_link(folder: Path, name: str, quotation: str) -> str:
     """Where a link to the code cell that holds a quotation leads; if it is gone, to its lesson."""
     file = folder / f"{name}.ipynb"
-    cells = cells_with(nbformat.read(file, as_version=4), quotation) if file.is_file() else []
-    return f"#{name}-{cells[0].id}" if cells else file.name
-
-
-def cells_with(nb: NotebookNode, quotation: str) -> list[NotebookNode]:
-    """The code cells of a lesson that hold a quotation: one, or a link to it leads astray."""
-    return [cell for cell in nb.cells if cell.cell_type == "code" and quotation in cell.source]
+    cells = nbformat.read(file, as_version=4).cells if file.is_file() else []
+    ids = [cell.id for cell in cells if cell.cell_type == "code" and quotation in cell.source]
+    return f"#{name}-{ids[0]}" if ids else file.name
 
 
 # --- a notebook as a page -----------------------------------------------------------------------
@@ -132,11 +105,10 @@ def cells_with(nb: NotebookNode, quotation: str) -> list[NotebookNode]:
 def shown(nb: NotebookNode, name: str) -> NotebookNode:
     """A notebook as the book shows it.
 
-    It says where it was measured, and has no Colab badge, which comes from the network. Setup cells
-    and open predictions are folded, each code cell can be linked to, and figures have their
-    alternative text and the width that their density says.
+    It says where it was measured, and has no Colab badge, which comes from the network. Each code
+    cell can be linked to.
     """
-    note = ELSEWHERE if measured(nb) == "elsewhere" else ""
+    note = ELSEWHERE if nb.metadata.get("measured", "elsewhere") == "elsewhere" else ""
     nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "cnnlab"}
     cells = []
     for number, cell in enumerate(nb.cells):
@@ -146,26 +118,13 @@ def shown(nb: NotebookNode, name: str) -> NotebookNode:
             for output in cell.outputs:
                 if png := output.get("data", {}).get("image/png"):
                     alt = output.metadata.get("image/png", {}).get("alt", "")
-                    output.data = {"text/html": figure(png, alt)}
+                    output.data = {"text/html": figure(png, alt)}  # myst-nb: one alt for a cell
         elif number == 0:
             lines = [line for line in cell.source.split("\n") if not line.startswith(BADGE)]
             cell.source = "\n".join([lines[0], "", note, *lines[1:]])
         cells.append(cell)
     nb.cells = cells
     return nb
-
-
-def measured(nb: NotebookNode) -> str:
-    """Where a notebook was run: "elsewhere", "here", or "failed" if it stopped here.
-
-    What has run here has times in its cells, which are not stored.
-    """
-    code = [cell for cell in nb.cells if cell.cell_type == "code"]
-    ran = ["execution" in cell.metadata for cell in code]
-    if not any(ran):
-        return "elsewhere"
-    errors = any(output.output_type == "error" for cell in code for output in cell.outputs)
-    return "failed" if errors or not all(ran) else "here"
 
 
 def fold(cell: NotebookNode) -> None:
@@ -179,10 +138,7 @@ def fold(cell: NotebookNode) -> None:
 
 
 def figure(png: str, alt: str) -> str:
-    """The HTML of a PNG image in base64, as wide as its dots are by the density that it states.
-
-    It stands in for the image, since myst-nb knows one alternative text for all images of a cell.
-    """
+    """The HTML of a PNG image in base64, as wide as its dots are by the density that it states."""
     image = Image.open(io.BytesIO(base64.b64decode(png)))
     width = round(image.width * SHOWN_DPI / image.info.get("dpi", (SHOWN_DPI,))[0])
     source = f"data:image/png;base64,{png}"
@@ -193,10 +149,7 @@ def figure(png: str, alt: str) -> str:
 
 
 class Book:
-    """The pages of the notebooks in a folder, in `build/course`; their source in `build/book`.
-
-    `index` is the page to open.
-    """
+    """The pages of the notebooks in a folder, in `build/course`; their source in `build/book`."""
 
     def __init__(self, notebooks: Path, build: Path):
         self.source, self.folder = build / "book", build / "course"
@@ -210,8 +163,9 @@ class Book:
         self.texts = [shutil.copy(file, self.source) for file in sorted(notebooks.glob("*.md"))]
         self.write_index([])
 
-    def put(self, name: str, nb: NotebookNode) -> None:
-        """Take a lesson into the book, in the place of an earlier run."""
+    def put(self, name: str, nb: NotebookNode, measured: str = "elsewhere") -> None:
+        """Take a lesson into the book, measured "elsewhere" or "here", or "failed" here."""
+        nb.metadata["measured"] = measured
         self.lessons[name] = nb
         with replacing(self.source / f"{name}.ipynb") as file:
             file.write(nbformat.writes(nb).encode())
@@ -236,7 +190,7 @@ class Book:
         for part, names in shelves.items():
             lines += [f"## {part}", "", "::::{grid} 1 2 3 3", ":gutter: 3", ""]
             lines += [*(line for name in names for line in self.card(name)), "::::", ""]
-        lines += [SPEEDUPS] if tables else []
+        lines += ["## Measured speedups", "", SPEEDUPS, ""] if tables else []
         for heading, rows in tables:
             table = [("strategy", "median time", "speedup"), ("---", "--:", "--:"), *rows]
             lines += [f"**{heading}**", "", *(f"| {' | '.join(row)} |" for row in table), ""]
@@ -256,7 +210,7 @@ class Book:
             image.write_bytes(base64.b64decode(first.data["image/png"]))
             alt = " ".join(first.metadata.get("image/png", {}).get("alt", "").split())
             lines += [f":img-top: first/{image.name}", f":img-alt: {alt}"]
-        failed = ["**This lesson failed.**", ""] if measured(nb) == "failed" else []
+        failed = ["**This lesson failed.**", ""] if nb.metadata["measured"] == "failed" else []
         return [*lines, "", *failed, goal(nb), ":::", ""]
 
 
@@ -268,22 +222,23 @@ def run(wanted: list[str], notebooks: Path, build: Path) -> int:
     """
     paths = parts.find_lessons(wanted, notebooks)
     book = Book(notebooks, build)
+    where = f"Pages to browse: {book.index}"
     print(f"Building the pages of {plural(len(book.lessons))} as they are stored", flush=True)
     book.build()
-    print(f"Pages to browse: {book.index}\n")
+    print(f"{where}\n")
     print(f"Running {plural(len(paths))} on this machine; each then replaces its page", flush=True)
     results, failures = book.source / "results", {}
     for path in paths:
         nb = nbformat.read(path, as_version=4)
-        if error := execute(nb, path, results / path.stem, sharp=True):
-            failures[path.stem] = [error]
-        book.put(path.stem, nb)
+        error = execute(nb, path, results / path.stem, sharp=True)
+        failures[path.stem] = [error] if error else []
+        book.put(path.stem, nb, "failed" if error else "here")
         if path == paths[-1]:
             book.write_index(recorded(results))
         book.build()
     for table in recorded(results):
         print(f"\n{table_text(table)}")
-    print(f"\nPages to browse: {book.index}")
+    print(f"\n{where}")
     return report(failures)
 
 
@@ -291,16 +246,8 @@ def build(source: Path, folder: Path) -> int:
     """Have Sphinx build a book from its source into a folder; return its exit status."""
     from sphinx.application import Sphinx
 
-    app = Sphinx(
-        source,
-        confdir=None,
-        outdir=folder,
-        doctreedir=source / ".doctrees",
-        buildername="html",
-        confoverrides=settings(parts.repository()),
-        status=None,
-        parallel=os.cpu_count() or 1,
-    )
+    how = {"confoverrides": settings(parts.repository()), "parallel": os.cpu_count() or 1}
+    app = Sphinx(source, None, folder, source / ".doctrees", "html", status=None, **how)
     app.build()
     return app.statuscode
 

@@ -12,8 +12,6 @@ import io
 import math
 import re
 import sys
-import textwrap
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -37,8 +35,7 @@ COLAB = "https://colab.research.google.com/github"
 SETUP = """\
 glob, pydoc, sys = map(__import__, ("glob", "pydoc", "sys"))  # Setup: finds cnnlab, or installs it
 sys.path += [f for p in (".", "..", "/content") for f in (p, *glob.glob(f"{{p}}/cnnlab*"))]
-{ready}"""
-READY = """(pydoc.locate("cnnlab.runtime.setup.ready") or sys.exit)("{otherwise}")"""
+{fetch}(pydoc.locate("cnnlab.runtime.setup.ready") or sys.exit)("{otherwise}")"""
 OTHERWISE = "Put cnnlab.zip beside this lesson."
 FETCH = """\
 if not pydoc.locate("cnnlab.runtime.setup.ready"):
@@ -50,59 +47,44 @@ SLOW = 5  # seconds; what is quicker says nothing
 # Below so many seconds, a cell "takes about" this: coarse, so that a render changes few of them.
 ABOUT = {15: "10 s", 30: "20 s", 50: "40 s", 90: "1 min", 180: "2 min", math.inf: "5 min"}
 DURATION = re.compile(r"# takes about (\d+) (s|min)")
-OPAQUE = 255, 255  # the least and the most of an alpha channel
-
-
-# --- stamped cells ------------------------------------------------------------------------------
 
 
 def title_source(source: str, name: str, address: str | None) -> str:
-    """The title cell: the heading from lessons.toml, with a Colab badge under it.
+    """The title cell: the heading, from lessons.toml if it is there, and a badge under it.
 
-    A lesson that is not listed keeps its heading. Colab opens notebooks from GitHub only, so for
-    any other address there is no badge.
+    Colab opens notebooks from GitHub only, so for any other address there is no badge.
     """
     heading, *rest = source.strip().splitlines()
-    listed = parts.lessons().get(name.removesuffix(".ipynb"))
-    heading = listed.heading if listed else heading
+    if listed := parts.lessons().get(name.removesuffix(".ipynb")):
+        heading = listed.heading
     text = "\n".join(line for line in rest if not line.startswith(BADGE)).strip()
-    badge = ""
-    if address and address.startswith("https://github.com/"):
-        owner_and_name = address.removeprefix("https://github.com/")
-        badge = f"{BADGE}({COLAB}/{owner_and_name}/blob/main/notebooks/{name})"
+    _, _, owner_and_name = (address or "").partition("https://github.com/")
+    badge = f"{BADGE}({COLAB}/{owner_and_name}/blob/main/notebooks/{name})" * bool(owner_and_name)
     return "\n\n".join(part for part in (heading, badge, text) if part)
 
 
 def setup_source(address: str | None, extras: list[str]) -> str:
     """The setup cell, which finds cnnlab, or installs it from beside the lesson or the address."""
-    ready = READY.format(otherwise=OTHERWISE)
-    if address:
-        package = "cnnlab" + (f"[{','.join(extras)}]" if extras else "")
-        ready = FETCH.format(package=package, address=address) + ready
-    return SETUP.format(ready=ready)
+    package = f"cnnlab[{','.join(extras)}]" if extras else "cnnlab"
+    fetch = FETCH.format(package=package, address=address) if address else ""
+    return SETUP.format(fetch=fetch, otherwise=OTHERWISE)
 
 
 def kernel_source(name: str) -> str:
     """The source of a function or class in cnnlab/kernels, such as `loops.conv_forward`.
 
-    Other names, such as `ranks.schedules.ring`, are relative to cnnlab, and may be of a method, as
-    `distributed.server.Server.take`; `conv.cu.conv_forward` is CUDA C with the cell magic that
-    compiles it. Raises ValueError for an unknown name.
+    Other names, such as `ranks.schedules.ring`, are relative to cnnlab; `conv.cu.conv_forward` is
+    CUDA C with the cell magic that compiles it. Raises ValueError for an unknown name.
     """
     *module, function = name.split(".")
     if module[1:] == ["cu"]:
         return cuda_source(module[0], function)
-    owner = module.pop() if module and module[-1][0].isupper() else None
     files = [PACKAGE.joinpath(*room, *module).with_suffix(".py") for room in (["kernels"], [])]
     for text in (file.read_text(encoding="utf-8") for file in files if file.is_file()):
-        nodes = ast.parse(text).body
-        if owner:
-            classes = (node for node in nodes if isinstance(node, ast.ClassDef))
-            nodes = [node for each in classes if each.name == owner for node in each.body]
-        for node in nodes:
+        for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
+                return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     raise ValueError(f"kernel: expected module.function below cnnlab, got {name!r}")
 
 
@@ -129,10 +111,9 @@ def cuda_source(file: str, kernel: str) -> str:
 def stamp(nb: NotebookNode, name: str, address: str | None) -> NotebookNode:
     """A copy of the notebook with its title, setup and kernel cells up to date.
 
-    The setup cell is the first code cell, tagged `setup`; its other tags name extras of cnnlab. A
-    cell tagged `kernel:loops.conv_forward` shows that function, character for character, and one
-    tagged `answers` folds away the model answers. Raises ValueError if the first cell is not a
-    title, the first code cell is not tagged `setup`, or a kernel or the answers do not exist.
+    The first code cell is tagged `setup`; its other tags name extras of cnnlab. A cell tagged
+    `kernel:loops.conv_forward` shows that function, and one tagged `answers` folds away the model
+    answers. Raises ValueError if title or setup cell, a kernel or the answers do not exist.
     """
     nb = copy.deepcopy(nb)
     if not nb.cells or nb.cells[0].cell_type != "markdown" or not nb.cells[0].source[:2] == "# ":
@@ -158,16 +139,13 @@ def shows_kernel(cell: NotebookNode) -> bool:
 
 def title(nb: NotebookNode) -> str:
     """The title of a lesson: the heading of its first cell."""
-    source = nb.cells[0].source if nb.cells else ""
-    return source.partition("\n")[0].removeprefix("# ").strip()
+    return nb.cells[0].source.partition("\n")[0].removeprefix("# ").strip()
 
 
 def goal(nb: NotebookNode) -> str:
     """The goal of a lesson in one line: the first paragraph under its title."""
-    source = nb.cells[0].source if nb.cells else ""
-    blocks = [block.strip() for block in source.split("\n\n")[1:]]
-    blocks = [block for block in blocks if block and not block.startswith(BADGE)]
-    return " ".join(blocks[0].split()) if blocks else ""
+    blocks = nb.cells[0].source.split("\n\n")[1:]
+    return next((" ".join(b.split()) for b in blocks if b.strip() and BADGE not in b), "")
 
 
 # --- after a run: how long slow cells took, images in fewer bytes -------------------------------
@@ -183,10 +161,7 @@ def seconds(cell: NotebookNode) -> float:
 
 
 def note_durations(nb: NotebookNode) -> None:
-    """Write above each slow cell of a notebook that has just run how long it took, in coarse steps.
-
-    The comment comes first, but after a cell magic. Cells that are stamped stay as they are.
-    """
+    """Write above each slow cell that has just run, below a cell magic, how long it took."""
     for cell in nb.cells:
         stamped = "setup" in cell.metadata.get("tags", []) or shows_kernel(cell)
         if cell.cell_type == "code" and not stamped:
@@ -199,36 +174,30 @@ def note_durations(nb: NotebookNode) -> None:
 
 def noted_seconds(nb: NotebookNode) -> int:
     """The seconds that the comments in a notebook's slow cells add up to; 0 if none is slow."""
-    lines = (line for cell in nb.cells for line in cell.source.split("\n"))
-    matches = (DURATION.fullmatch(line) for line in lines)
-    return sum(int(match[1]) * {"s": 1, "min": 60}[match[2]] for match in matches if match)
+    text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    noted = re.findall(rf"^{DURATION.pattern}$", text, re.MULTILINE)
+    return sum(int(number) * {"s": 1, "min": 60}[unit] for number, unit in noted)
 
 
 def lighten(nb: NotebookNode) -> None:
     """Store each PNG of a notebook's outputs as small as it can be without loss."""
     for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
         if text := output.get("data", {}).get("image/png"):
-            output.data["image/png"] = base64.b64encode(light(base64.b64decode(text))).decode()
-
-
-def light(png: bytes) -> bytes:
-    """The image without an alpha channel that says nothing; the same bytes if none are saved."""
-    image = Image.open(io.BytesIO(png))
-    if image.mode == "RGBA" and image.getchannel("A").getextrema() == OPAQUE:
-        image = image.convert("RGB")
-    file = io.BytesIO()
-    image.save(file, "png", optimize=True)
-    return min(png, file.getvalue(), key=len)
+            image, file = Image.open(io.BytesIO(base64.b64decode(text))), io.BytesIO()
+            if image.mode == "RGBA" and image.getchannel("A").getextrema() == (255, 255):
+                image = image.convert("RGB")  # it is opaque
+            image.save(file, "png", optimize=True)
+            smaller = base64.b64encode(file.getvalue()).decode()
+            output.data["image/png"] = min(text, smaller, key=len)
 
 
 # --- canonical form -----------------------------------------------------------------------------
 
 
 def canonical(nb: NotebookNode) -> NotebookNode:
-    """The notebook in its canonical form, the only one that is committed.
+    """The notebook in its canonical form, with nothing in its metadata but the tags of cells.
 
-    Cell ids are digests of the sources, so an edit after rendering shows. Metadata is fixed, except
-    for the tags of cells. Streams are joined and progress bars collapsed.
+    Cell ids are digests of the sources, so an edit after rendering shows.
     """
     cells, seen = [], {}
     for cell in nb.cells:
@@ -253,15 +222,13 @@ def canonical(nb: NotebookNode) -> NotebookNode:
 
 def clean_outputs(outputs: list[NotebookNode], count: int | None) -> list[NotebookNode]:
     """The outputs with streams joined, progress bars collapsed and the count of their cell."""
-    collapsed = []
-    for output in join_streams(outputs):
+    joined = join_streams(outputs)
+    for output in joined:
         if output.output_type == "stream":
             output.text = collapse(output.text, keep_bars=output.name == "stdout")
-        if output.get("execution_count"):
+        elif output.get("execution_count"):
             output.execution_count = count
-        if output.get("text", "…").strip():
-            collapsed.append(output)
-    return join_streams(collapsed)
+    return join_streams([output for output in joined if output.get("text", "…").strip()])
 
 
 def join_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
@@ -279,7 +246,7 @@ def collapse(text: str, keep_bars: bool) -> str:
     """The text with each overwritten line in its last state, or left out."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
-        last = next((state for state in reversed(line.split("\r")) if state), "")
+        last = line.rstrip("\r").rpartition("\r")[2]
         if "\r" not in line:
             lines.append(line)
         elif keep_bars and last.strip():
@@ -295,74 +262,62 @@ def to_text(nb: NotebookNode) -> str:
 # --- commands -----------------------------------------------------------------------------------
 
 
-def render(wanted: list[str], notebooks: Path, address: str | None) -> int:
-    """Execute the lessons and store them, stamped and canonical; return the exit status.
+def for_each(command: str, wanted: list[str], notebooks: Path, address: str | None) -> int:
+    """Carry out "render", "stamp" or "check" on lessons; report problems, return the exit status.
 
-    A lesson with a problem stays as it was.
+    A lesson with a problem stays as it was. What cannot be stamped is a problem, too.
     """
-
-    def problems(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
-        if error := execute(stamped, path, strict=True):
-            return [error]
-        note_durations(stamped)
-        lighten(stamped)
-        stamped = canonical(stamped)
-        wrong = [*check.problems(stamped), *check.undescribed(stamped)]
-        return wrong or store(stamped, path)
-
-    return for_each(wanted, notebooks, address, problems)
-
-
-def restamp(wanted: list[str], notebooks: Path, address: str | None) -> int:
-    """Write titles, badges, setup cells and answers anew, without running; return the status.
-
-    All else stays as it was rendered. A lesson that was edited since, or that shows a kernel which
-    has changed, is named and left alone.
-    """
-
-    def problems(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
-        old, new = ([c.source for c in each.cells if shows_kernel(c)] for each in (nb, stamped))
-        if old != new or to_text(canonical(nb)) != path.read_text(encoding="utf-8"):
-            return [f"has to be run → make render LESSON={path.stem}"]
-        return store(canonical(stamped), path)
-
-    return for_each(wanted, notebooks, address, problems)
-
-
-def verify(wanted: list[str], notebooks: Path, address: str | None) -> int:
-    """Check that the lessons are stored as rendered, without executing them; return the status."""
-
-    def problems(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
-        wrong = list(check.problems(nb))
-        if to_text(canonical(nb)) != path.read_text(encoding="utf-8"):
-            wrong.append("is not in canonical form, or was edited after rendering")
-        if stamped != nb:
-            wrong.append("has an outdated title, setup or kernel cell")
-        return [*wrong, f"→ make render LESSON={path.stem}"] if wrong else []
-
-    status = for_each(wanted, notebooks, address, problems)
-    if not status:
-        print(f"{plural(len(parts.find_lessons(wanted, notebooks)))} in canonical form")
-    return status
-
-
-def for_each(wanted: list[str], notebooks: Path, address: str | None, problems: Callable) -> int:
-    """Call problems(path, notebook, stamped copy) for each lesson; report, and return the status.
-
-    What cannot be stamped is a problem, too.
-    """
-    failures = {}
-    for path in parts.find_lessons(wanted, notebooks):
+    work, failures = {"render": render, "stamp": restamp, "check": verify}[command], {}
+    paths = parts.find_lessons(wanted, notebooks)
+    for path in paths:
         nb = nbformat.read(path, as_version=4)
         try:
-            failures[path.stem] = problems(path, nb, stamp(nb, path.name, address))
+            failures[path.stem] = work(path, nb, stamp(nb, path.name, address))
         except ValueError as problem:
             failures[path.stem] = [str(problem)]
+    if command == "check" and not any(failures.values()):
+        print(f"{plural(len(paths))} in canonical form")
     return report(failures)
 
 
+def render(path: Path, _: NotebookNode, stamped: NotebookNode) -> list[str]:
+    """Execute a stamped lesson and store it, canonical; return its problems."""
+    if error := execute(stamped, path, strict=True):
+        return [error]
+    note_durations(stamped)
+    lighten(stamped)
+    stamped = canonical(stamped)
+    return list(check.problems(stamped)) or store(stamped, path)
+
+
+def restamp(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
+    """Store a stamped lesson whose outputs stay; return its problems.
+
+    One that was edited since it was rendered, or that shows a kernel which has changed, has to run.
+    """
+    old, new = ([c.source for c in each.cells if shows_kernel(c)] for each in (nb, stamped))
+    if old != new or edited(path, nb):
+        return [f"has to be run → make render LESSON={path.stem}"]
+    return store(canonical(stamped), path)
+
+
+def verify(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
+    """The problems of a lesson that is not stored as rendered."""
+    wrong = list(check.problems(nb))
+    if edited(path, nb):
+        wrong.append("is not in canonical form, or was edited after rendering")
+    if stamped != nb:
+        wrong.append("has an outdated title, setup or kernel cell")
+    return [*wrong, f"→ make render LESSON={path.stem}"] if wrong else []
+
+
+def edited(path: Path, nb: NotebookNode) -> bool:
+    """Whether a notebook is not as `render` has stored it."""
+    return to_text(canonical(nb)) != path.read_text(encoding="utf-8")
+
+
 def store(nb: NotebookNode, path: Path) -> list[str]:
-    """Write a notebook to its file, whole or not at all; return no problems."""
+    """Write a notebook to its file; return no problems."""
     with replacing(path) as file:
         file.write(to_text(nb).encode())
     return []

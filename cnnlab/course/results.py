@@ -11,57 +11,36 @@ from cnnlab.runtime import arguments
 from cnnlab.runtime.arguments import one_of
 from cnnlab.runtime.files import replacing
 
-Table = tuple[str, list[tuple[str, str, str]]]
+Table = tuple[str, list[list[str]]]
 
 
 def record(name: str, timings: Mapping, base: str) -> None:
     """Keep measured times for a table of speedups at the end of `make course`.
 
-    Parameters
-    ----------
-    name : the heading of the table, such as "One epoch, batch 64"
-    timings : the times of each strategy, all from one `cnnlab.measure.timing.compare`
-    base : the strategy that the others are compared with
-
-    Writes a JSON file to the folder in the environment variable CNNLAB_RESULTS; nothing if it is
-    not set. Raises ValueError if `base` is not one of the timings, or if they have different
-    numbers of samples.
+    `name` is its heading, such as "One epoch, batch 64"; `timings` are those of each strategy, from
+    one `cnnlab.measure.timing.compare`; `base` is the strategy that the others are compared with.
+    A time that was taken on the emulator says so. Writes a JSON file to the folder in the
+    environment variable CNNLAB_RESULTS; nothing if it is not set. Raises ValueError if `base` is
+    not one of the timings, or if they have different numbers of samples.
     """
-    from cnnlab.measure import (
-        timing as measure,  # not above: it imports Numba, before there is its pool
-    )
+    from cnnlab.measure.timing import speedup  # not above: Numba would come before its pool
 
     one_of("base", base, timings)
-    for timing in timings.values():
-        measure.speedup(timings[base], timing)  # raises now, in the lesson
+    rows = []
+    for strategy, timing in timings.items():
+        world = ", on the emulator" * timing.emulated
+        faster = str(speedup(timings[base], timing))
+        rows.append([f"{strategy}{world}", str(timing), "base" if strategy == base else faster])
     if folder := os.environ.get("CNNLAB_RESULTS"):
         path = Path(folder) / (re.sub(r"\W+", "_", name.lower()).strip("_") + ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
-        samples = {strategy: timing.samples for strategy, timing in timings.items()}
-        emulated = [strategy for strategy, timing in timings.items() if timing.emulated]
-        content = {"name": name, "base": base, "seconds": samples, "emulated": emulated}
         with replacing(path) as file:
-            file.write(json.dumps(content, indent=1).encode())
+            file.write(json.dumps([name, rows], indent=1).encode())
 
 
 def recorded(folder: Path) -> list[Table]:
-    """The tables recorded in a folder, each a heading and rows (strategy, time, speedup).
-
-    A time that was taken on the emulator says so.
-    """
-    from cnnlab.measure import timing as measure  # see above
-
-    tables = []
-    for file in sorted(folder.rglob("*.json")):
-        content = json.loads(file.read_text(encoding="utf-8"))
-        timings = {name: measure.Timing(name, tuple(s)) for name, s in content["seconds"].items()}
-        base, rows = timings[content["base"]], []
-        for name, timing in timings.items():
-            world = ", on the emulator" * (name in content["emulated"])
-            speedup = "base" if timing is base else str(measure.speedup(base, timing))
-            rows.append((f"{name}{world}", str(timing), speedup))
-        tables.append((content["name"], rows))
-    return tables
+    """The tables recorded in a folder, each a heading and rows [strategy, time, speedup]."""
+    return [json.loads(file.read_text("utf-8")) for file in sorted(folder.rglob("*.json"))]
 
 
 def table_text(table: Table) -> str:

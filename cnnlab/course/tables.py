@@ -1,44 +1,38 @@
 """Tables that `make render` and `make stamp` write into the pages beside the lessons.
 
-Each lies between two comments, such as `<!-- machines, by make render -->` and `<!-- end -->`.
+Each lies between two comments, such as `<!-- times, by make render -->` and `<!-- end -->`.
 """
 
 import functools
-import itertools
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_notebook
 
 from cnnlab.course import parts, render
 from cnnlab.distributed import METHODS
 from cnnlab.distributed.compressors import COMPRESSORS
-from cnnlab.measure.bench import MEASUREMENTS
-from cnnlab.measure.timing import digits, in_words
 from cnnlab.runtime.files import replacing
 from cnnlab.training import OPTIMIZERS
 
 LISTS = {"--ranks": METHODS, "--compress": COMPRESSORS, "--optimizer": OPTIMIZERS}
-STRATEGIES = "loops", "vector", "threads"
-# In the guide: an entry, and a row that adds up the minutes of the lessons that it links to.
-ENTRY = re.compile(r"^(### \[[^\]]*\]\((\w+)\.ipynb\)\n)(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+TIME = re.compile(r"^\*\*Time:\*\* about (\d+)", re.MULTILINE)
+NEEDS = re.compile(r"^\*\*You need:\*\* (.+)", re.MULTILINE)
+# In the guide: a row that adds up the minutes of the lessons that it links to.
 SUM = re.compile(r"^(\|.*\]\(\w+\.ipynb\).*\|) (?:Σ|\d+) \|$", re.MULTILINE)
 LINKED = re.compile(r"\]\((\w+)\.ipynb\)")
 
 
 def outdated(root: Path) -> dict[Path, str]:
-    """The files of a checkout whose tables are not up to date, with the text that they should have.
-
-    Raises ValueError if the comments around a table are missing.
-    """
+    """The files of a checkout with tables that are outdated, and the text that they should have."""
     notebooks = root / "notebooks"
+    paths = sorted(notebooks.glob("*.ipynb"))
+    lessons = {path.stem: nbformat.read(path, as_version=4) for path in paths}
     written = {
         root / "README.md": readme,
-        notebooks / "teaching.md": functools.partial(teaching, notebooks=notebooks),
+        notebooks / "teaching.md": functools.partial(teaching, lessons=lessons),
         notebooks / "methods.md": methods,
     }
     texts = {file: file.read_text(encoding="utf-8") for file in written}
@@ -80,10 +74,7 @@ def readme(text: str) -> str:
 
 
 def methods(text: str, lists: Mapping[str, Mapping] = LISTS) -> str:
-    """methods.md with a row for each entry of METHODS, COMPRESSORS and OPTIMIZERS, and no other.
-
-    Rows that somebody has written stay; a new entry gets one with its summary.
-    """
+    """methods.md with the rows of these lists; a new one has its summary, written ones stay."""
     sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     for n, section in enumerate(sections):
         for option, entries in lists.items():
@@ -104,83 +95,28 @@ def with_rows(section: str, entries: Mapping) -> str:
     return "\n".join([*lines[: rows[0]], *kept, *lines[rows[-1] + 1 :]])
 
 
-# --- the guide for whoever teaches --------------------------------------------------------------
+def teaching(text: str, lessons: Mapping[str, NotebookNode]) -> str:
+    """teaching.md with what lessons, by name, say of their times.
 
-
-def teaching(text: str, notebooks: Path, measurements: Path = MEASUREMENTS) -> str:
-    """teaching.md with what it draws from the lessons in a folder and from recorded measurements.
-
-    An entry is a heading that links to its lesson; what the lesson says of itself is written into
-    it.
+    A row of a schedule ends with the minutes of the lessons that it links to.
     """
 
-    @functools.cache
-    def stored(name: str) -> NotebookNode:
-        path = notebooks / f"{name}.ipynb"
-        return nbformat.read(path, as_version=4) if path.is_file() else new_notebook()
-
     def summed(row: re.Match) -> str:
-        total = sum(minutes(stored(name)) for name in LINKED.findall(row[1]))
-        return f"{row[1]} {total} |"
+        minutes = [int(says(lessons[name], TIME)) for name in LINKED.findall(row[1])]
+        return f"{row[1]} {sum(minutes)} |"
 
-    names = [entry[2] for entry in ENTRY.finditer(text)]
-    text = ENTRY.sub(lambda entry: entry[1] + with_lesson(entry[3], stored(entry[2])), text)
-    text = filled(SUM.sub(summed, text), "times", times(names, stored))
-    return filled(text, "machines", machines(measurements))
-
-
-def in_head(nb: NotebookNode, pattern: str) -> str:
-    """What a pattern matches in the first cell of a lesson; "" if nothing."""
-    match = re.search(pattern, nb.cells[0].source if nb.cells else "", re.MULTILINE)
-    return match[1].strip() if match else ""
-
-
-def minutes(nb: NotebookNode) -> int:
-    """The minutes that a lesson says it takes."""
-    return int(in_head(nb, r"^\*\*Time:\*\* about (\d+)") or 0)
-
-
-def with_lesson(entry: str, nb: NotebookNode) -> str:
-    """An entry with what its lesson says of time, of what one needs, of outcomes, and asks."""
-    needs = in_head(nb, r"^\*\*You need:\*\* (.+)")
-    outcomes = in_head(nb, r"^\*\*Afterwards you can:?\*\*\n+((?:- .+\n?)+)")
-    head = f"**{minutes(nb)} minutes.** **Before:** {needs}\n\n**Afterwards they can**"
-    asked = "\n".join(f"{n}. {text}" for n, text in enumerate(questions(nb), start=1))
-    return filled(filled(entry, "outcomes", f"{head}\n\n{outcomes}"), "questions", asked)
-
-
-def questions(nb: NotebookNode) -> list[str]:
-    """The questions at the end of a lesson."""
-    text = "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
-    below = text.partition("## Three questions\n")[2].partition("\n#")[0]
-    return re.findall(r"^\d\. (.+)", below, re.MULTILINE)
-
-
-def times(names: list[str], stored: Callable[[str], NotebookNode]) -> str:
-    """All lessons in a table: minutes, and what their slow cells took when they were stored."""
     rows = []
-    for name in names:
-        nb = stored(name)
+    for name, nb in lessons.items():
         slow = render.noted_seconds(nb)
         link = f"[{render.title(nb)}]({name}.ipynb)"
-        rows.append([link, str(minutes(nb)), f"about {slow} s" if slow else "none"])
-    return table(["lesson", "minutes", "slow cells, on two cores"], rows)
+        rows.append([link, says(nb, TIME), f"{slow} s" if slow else "none", says(nb, NEEDS)])
+    times = table(["lesson", "minutes", "slow cells, about", "before it"], rows)
+    return filled(SUM.sub(summed, text), "times", times)
 
 
-def machines(folder: Path) -> str:
-    """A table of the machines whose reports are in a folder: an epoch, and two speedups."""
-    pairs = list(itertools.pairwise(STRATEGIES))
-    columns = [f"`{name}`" for name in STRATEGIES] + [f"`{b}` over `{a}`" for a, b in pairs]
-    rows = []
-    for file in sorted(folder.glob("bench-*.json")):
-        report = json.loads(file.read_text(encoding="utf-8"))
-        here, results = report["machine"], {row["kernels"]: row for row in report["results"]}
-        times = {name: row["seconds_per_epoch"] for name, row in results.items()}
-        row = [here["cpu"], str(here["usable_cores"]), str(here["simd"]).partition(",")[0]]
-        for name in STRATEGIES:
-            interval = results[name]["seconds_interval"] if name in results else []
-            row.append(" to ".join(map(in_words, interval)))
-        for a, b in pairs:
-            row.append(f"{digits(times[a] / times[b])} times" if {a, b} <= times.keys() else "")
-        rows.append(row)
-    return table(["machine", "cores", "vectors", *columns], rows)
+def says(nb: NotebookNode, pattern: re.Pattern) -> str:
+    """What the first cell of a lesson says of its time, or of what one needs to know."""
+    match = pattern.search(nb.cells[0].source)
+    if not match:
+        raise ValueError(f"{render.title(nb)}: expected {pattern.pattern!r}, got none")
+    return match[1].strip()

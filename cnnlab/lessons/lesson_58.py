@@ -1,10 +1,10 @@
 """Lesson 58: the trainings that searches score, drawings, and the exercises."""
 
 import functools
+import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from math import ceil
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -172,7 +172,7 @@ def epochs(n, first, eta, rungs):
 )
 def groups(n, p, g, compute, allreduce):
     """Ranks in a group pay for the allreduce; ranks without a training wait in the last round."""
-    return ceil(n / (p // g)) * (compute / g + (g > 1) * allreduce)
+    return math.ceil(n / (p // g)) * (compute / g + (g > 1) * allreduce)
 
 
 BRACKETS = {  # by the longest training and η
@@ -200,7 +200,8 @@ def brackets(longest, eta):
     most = 0
     while eta ** (most + 1) <= longest:
         most += 1
-    return [(ceil((most + 1) * eta**s / (s + 1)), longest // eta**s) for s in range(most, -1, -1)]
+    numbers = range(most, -1, -1)
+    return [(math.ceil((most + 1) * eta**s / (s + 1)), longest // eta**s) for s in numbers]
 
 
 def as_promotion(answer) -> str:

@@ -4,7 +4,6 @@ import contextlib
 import re
 import shutil
 
-import nbformat
 import pytest
 
 from cnnlab.course import pages
@@ -92,25 +91,6 @@ def test_on_a_phone_sentences_wrap_tables_do_not_and_plots_grow_at_a_tap(opened)
     for grown in (False, True, False):
         assert (plot.bounding_box()["width"] > 2 * width) == grown
         plot.tap()
-
-
-def test_pages_are_dark_where_the_system_is(opened):
-    for system, dark in (("light", False), ("dark", True)):
-        page = opened("index.html", color_scheme=system, **DESKTOP)
-        style = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (int(re.search(r"\d+", style)[0]) < 60) == dark
-
-
-def test_the_copy_button_copies_a_cell_as_it_is_in_the_notebook(opened):
-    allowed = ["clipboard-read", "clipboard-write"]
-    page = opened("00_start_here.html", permissions=allowed, **DESKTOP)
-    nb = nbformat.read(NOTEBOOKS / "00_start_here.ipynb", as_version=4)
-    source = next(cell.source for cell in nb.cells if cell.source.startswith("import numba"))
-    block = page.locator(".cell_input .highlight").filter(has_text="import numba").first
-    block.hover()
-    block.get_by_role("button").click()
-    page.wait_for_function("navigator.clipboard.readText().then((text) => text.length > 0)")
-    assert page.evaluate("navigator.clipboard.readText()") == source.rstrip()
 
 
 def test_without_scripts_all_is_there_to_read_and_formulas_are_tex(opened):

@@ -21,7 +21,8 @@ def stream(text, name="stdout"):
 
 def test_a_good_lesson_has_no_problems():
     html = "<b>3</b></td></tr> 41.5 images/s and/or 1/2/3 <br/> https://host.org/a/b"
-    table = new_output("display_data", {"text/html": html, "image/png": "/aa/bb/cc"})
+    alt = {"image/png": {"alt": "A plot"}}
+    table = new_output("display_data", {"text/html": html, "image/png": "/aa/bb/cc"}, metadata=alt)
     assert not list(check.problems(executed(stream("0.19 M, /proc/cpuinfo, 0x1f\n"), table)))
 
 
@@ -55,4 +56,4 @@ def test_counts_empty_cells_missing_outputs_missing_end_and_size_are_problems():
     nb.cells.append(new_markdown_cell("## Further reading"))
     assert list(check.problems(nb)) == ["does not end with a section 'In this lesson we have'"]
     [result] = check.problems(executed(stream("a " * (check.MAX_BYTES // 2))))
-    assert result.startswith("size: expected at most 500,000 bytes, got 501,")
+    assert result.startswith("size: expected at most 700,000 bytes, got 701,")

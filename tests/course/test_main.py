@@ -18,7 +18,7 @@ def test_every_command_is_explained_and_an_unknown_one_ends_with_status_2(capsys
     command = [sys.executable, "-m", "cnnlab.course", "--help"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for name in course.COMMANDS:
-        assert f"\n    python -m cnnlab.course {name} " in said
+        assert f"\n    {name} " in said
     for arguments, said in (
         (["fly"], "invalid choice"),
         (["check", "no-such"], "beginning of one"),
@@ -61,7 +61,7 @@ def test_recorded_times_become_a_table(tmp_path, monkeypatch):
     results.record("One epoch, batch 64", TIMES, base="loops")
     [(heading, rows)] = results.recorded(tmp_path)
     assert heading == "One epoch, batch 64"
-    assert rows[0] == ("loops", str(TIMES["loops"]), "base") and rows[1][0] == "vector"
+    assert rows[0] == ["loops", str(TIMES["loops"]), "base"] and rows[1][0] == "vector"
     assert rows[1][2].startswith("8.00× (8.00 to 10.0")
     lines = results.table_text((heading, rows)).splitlines()
     assert lines[2].index("4.00 s") == lines[3].index("500 ms") == lines[1].index("median")
