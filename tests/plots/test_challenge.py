@@ -1,13 +1,10 @@
-import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
 from cnnlab.lessons import lesson_51
-from cnnlab.measure.challenge import Challenge
+from cnnlab.measure.challenge import Challenge, Traffic
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import challenge
-
-matplotlib.use("Agg")
 
 
 @pytest.mark.parametrize("floor, bound", [(0.5, ["roof"]), (None, [])])
@@ -24,7 +21,6 @@ def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys
     if floor:
         assert ax.lines[-1].get_xdata()[0] == 16  # times faster than the first rung
         assert "reaches 50% of the speed of vector, and 25% of the roof" in capsys.readouterr().out
-    plt.close("all")
 
 
 def test_nothing_is_drawn_for_a_wrong_kernel(monkeypatch):
@@ -43,7 +39,6 @@ def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
     assert capsys.readouterr().out == "Your relu moves 2 times the least bytes, rung 4.\n"
     monkeypatch.setattr(challenge.measured, "challenge_traffic", lambda *_, **__: None)
     assert challenge.challenge_traffic("relu", print) is None
-    plt.close("all")
 
 
 def test_a_kernel_under_a_cap_is_drawn_beside_the_plans(monkeypatch, capsys):
@@ -55,4 +50,27 @@ def test_a_kernel_under_a_cap_is_drawn_beside_the_plans(monkeypatch, capsys):
     assert capsys.readouterr().out == "Your conv_forward takes 2 times as long as planned.\n"
     monkeypatch.setattr(lesson_51, "challenge", lambda *_: None)
     assert lesson_51.challenge_workspace("conv_forward", print, None, {"planned": None}, 1) is None
-    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    "moved, said",
+    [
+        ({"a": 4000, "b": 2000}, "relu: “b” moves the least, 2 times what any kernel must"),
+        ({"a": 4000, "b": 1000, "c": 1000}, "relu: 2 of 3 move the least, 1 times"),
+    ],
+)
+def test_without_a_gpu_the_bytes_are_drawn(monkeypatch, moved, said):
+    monkeypatch.setattr(challenge.cuda, "gpu", lambda: (False, ""))
+    monkeypatch.setattr(challenge.measured, "count", lambda *_: Traffic("relu", moved, 1000))
+    ax = challenge.rungs("relu", {})
+    assert ax.figure.get_suptitle().startswith(said)
+    assert "kB moved" in ax.get_xlabel()
+
+
+def test_on_a_gpu_the_times_are_drawn(monkeypatch):
+    timings = {name: Timing(name, (t,) * 9) for name, t in {"a": 2e-5, "b": 1e-5}.items()}
+    monkeypatch.setattr(challenge.cuda, "gpu", lambda: (True, "GPU: Tesla T4"))
+    monkeypatch.setattr(challenge.measured, "event_times", lambda *_: timings)
+    ax = challenge.rungs("relu", {})
+    assert ax.figure.get_suptitle() == "relu, on GPU: Tesla T4: the fastest is “b”"
+    assert "times faster than a" in ax.get_xlabel() and "batch of 256" in ax.get_xlabel()
