@@ -135,14 +135,6 @@ def test_a_barrier_that_some_threads_miss_is_named(source, arguments, words):
         kernels.launch(name, (1,), (32,), np.zeros(32, np.float32), *arguments)
 
 
-def test_one_kernel_runs_again_after_a_fault():
-    kernels, a = Emulated(RETURNS_EARLY), np.zeros(32, np.float32)
-    with pytest.raises(RuntimeError):
-        kernels.launch("early", (1,), (32,), a, 3)
-    kernels.launch("early", (1,), (32,), a, 32)
-    assert (a == 1).all()
-
-
 @pytest.mark.parametrize(
     "grid, block, arguments, error, words",
     [

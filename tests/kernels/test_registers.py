@@ -15,7 +15,6 @@ from cnnlab.kernels import registers
 from cnnlab.kernels.registers import (
     BUDGETS,
     LANES,
-    Block,
     block,
     larger,
     load,
@@ -242,10 +241,6 @@ def test_bits_are_shifted():
     out = np.zeros(4 * LANES, np.float32)
     kernel(ints.view(np.float32), out)
     assert (out[LANES : 3 * LANES].view(np.int32) == ints << 3).all() and not out[:LANES].any()
-
-
-def test_blocks_of_one_size_are_one_type():
-    assert Block(3) == Block(3) != Block(2)
 
 
 @pytest.mark.parametrize("n", range(LANES + 1))

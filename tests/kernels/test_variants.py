@@ -19,9 +19,7 @@ from cnnlab.kernels.variants.convolutions import (
     cut,
     fold,
     join,
-    matrices,
     unfold,
-    workspace,
 )
 from cnnlab.kernels.variants.pieces import gradients_in_pieces
 from cnnlab.kernels.vector.side_by_side import scratch_memory
@@ -105,12 +103,6 @@ def test_a_column_is_a_window_and_folding_is_its_transpose():
     np.testing.assert_allclose((back * x).sum(), (other * columns).sum(), rtol=1e-5)
 
 
-def test_the_courses_image_is_inflated_18_times():
-    filters = 6
-    columns = workspace("conv_forward", 1, 1, filters, 28, 28, 5) - 4 * filters * 24 * 24
-    assert round(columns / (4 * 28 * 28), 1) == 18.4
-
-
 @pytest.mark.parametrize("n_blocks", [1, 2, 4])
 def test_pieces_of_any_size_give_the_gradients_of_the_batch(n_blocks):
     network, n = Network(), 4 * LANES
@@ -159,13 +151,6 @@ def test_the_matrices_are_exact(m, r):
     x, w = ([Fraction(int(i)) for i in rng.integers(-9, 10, n)] for n in (m + r - 1, r))
     results = A.T @ ((G @ w) * (B @ x))
     assert results.tolist() == [sum(w[k] * x[i + k] for k in range(r)) for i in range(m)]
-
-
-def test_f_2_3_is_the_one_of_the_paper_up_to_signs():
-    A, G, B = matrices(2, 3)
-    half = [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]
-    assert abs(G).tolist() == np.abs(half).tolist()
-    assert np.count_nonzero(B) == 8 and np.count_nonzero(A) == 6
 
 
 def test_more_points_than_there_are_are_refused():

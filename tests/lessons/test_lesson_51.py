@@ -70,17 +70,6 @@ NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid())
 PLAN = Plan((Piece("im2col", 3), Piece("FFT", 2), Piece("vector", 1), Piece("Winograd", 1)), 1, 1)
 
 
-def test_a_step_has_each_convolution_but_the_gradient_of_the_images():
-    first, second = NETWORK["conv1"], NETWORK["conv2"]
-    assert lesson_51.of_a_step(NETWORK) == {
-        "conv1_forward": ("conv_forward", first),
-        "conv2_forward": ("conv_forward", second),
-        "conv1_backward_weights": ("conv_backward_weights", first),
-        "conv2_backward_weights": ("conv_backward_weights", second),
-        "conv2_backward_input": ("conv_backward_input", second),
-    }
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_micro_batches_by_different_ways_give_what_the_batch_gives(operation):
     place = NETWORK["conv1"]
@@ -119,16 +108,6 @@ def test_a_way_that_is_wrong_is_not_timed():
     algorithms["im2col"] = dataclasses.replace(algorithms["im2col"], conv_forward=wrong)
     with pytest.raises(AssertionError, match="conv_forward by im2col: "):
         lesson_51.costs("conv_forward", NETWORK["conv1"], [2], algorithms=algorithms, repeats=1)
-
-
-def test_a_step_computes_each_convolution_as_planned(monkeypatch):
-    called = []
-    note = lambda operation, plan, *arrays: called.append((operation, plan, len(arrays[0])))  # noqa: E731
-    monkeypatch.setattr(lesson_51, "in_micro_batches", note)
-    plans = {name: PLAN._replace(seconds=k) for k, name in enumerate(NETWORK.multiply_adds)}
-    lesson_51.step_call(NETWORK, plans)()
-    asked = lesson_51.of_a_step(NETWORK)
-    assert called == [(operation, plans[name], 7) for name, (operation, _) in asked.items()]
 
 
 def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
@@ -221,11 +200,6 @@ def test_the_front_holds_what_no_plan_beats(seed):
     ]
     result = front(times, workspaces, 4)
     assert [(p.workspace, p.seconds) for p in result] == worth(unbeaten) == worth(pareto(plans))
-
-
-def test_a_plan_says_what_it_does():
-    plan = Plan((Piece("im2col", 32), Piece("direct", 8), Piece("im2col", 32)), 1.0, 1)
-    assert str(plan) == "2 × 32 by im2col + 1 × 8 by direct"
 
 
 def points(rng, n):

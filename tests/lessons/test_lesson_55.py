@@ -23,14 +23,6 @@ def test_data_parallelism_learns_what_one_rank_does():
     np.testing.assert_allclose(result.models, [one.params.flat] * 4, atol=1e-5)
 
 
-def test_averages_of_every_fifth_step_take_a_fifth_of_the_bytes():
-    n = Network().parameters().flat.nbytes
-    each, fifth = (
-        lesson_55.learn(functools.partial(Local, every=h), DIGITS, 4, **HOW).sent for h in (1, 5)
-    )
-    assert fifth == pytest.approx(each / 5) and each == 2 * n  # a butterfly of two rounds
-
-
 def test_an_average_that_ends_an_epoch_counts_and_what_is_gathered_for_a_test_does_not():
     n = Network().parameters().flat.nbytes
     local, elastic = (

@@ -44,18 +44,6 @@ def test_a_call_trains_on_its_batches():
     np.testing.assert_allclose(one.replica.params.flat, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["loops", "vector", "threads"])
-def test_a_right_contestant_passes_its_check(name):
-    contestant(name, 40, 10).check()
-
-
-def test_wrong_gradients_are_found(monkeypatch):
-    one = contestant("loops", 40, 10)
-    monkeypatch.setattr(one.strategy.module, "conv_backward_bias", lambda dz, db: db.fill(0))
-    with pytest.raises(AssertionError, match="gradients of loops"):
-        one.check()
-
-
 def test_a_wrong_step_is_found(monkeypatch):
     one = contestant("vector", 40, 10)
     monkeypatch.setattr(one.replica.optimizer, "rate", 2 * RATE)
@@ -118,11 +106,6 @@ def test_the_shapes_are_those_of_a_step_of_the_reports_network():
     assert "conv_backward_input" not in shapes  # no step needs the first layer's
 
 
-@pytest.mark.parametrize("operation", bench.layer_shapes(1))
-def test_every_operation_can_be_timed(operation):
-    bench.layer_call("loops", operation, 2)()
-
-
 def test_a_wrong_operation_is_not_timed(monkeypatch):
     def without_bias(x, w, b, z, stride=4):
         return KERNELS["reference"].kernel("pool_forward")(x, w, np.zeros_like(b), z, stride)
@@ -133,14 +116,6 @@ def test_a_wrong_operation_is_not_timed(monkeypatch):
         bench.layers(["loops"], 2, 1)
 
 
-def test_layers_are_timed_by_operation_and_strategy(monkeypatch):
-    monkeypatch.setattr(bench, "layer_shapes", lambda batch: {"sigmoid": SIGMOID})
-    timings = bench.layers(["loops", "vector"], 2, 3)
-    assert list(timings) == ["sigmoid"] and list(timings["sigmoid"]) == ["loops", "vector"]
-    assert timings["sigmoid"]["vector"].n == 3
-
-
-SIGMOID = {"z": (2, 6, 24, 24), "y": (2, 6, 24, 24)}
 REPORT = {
     "results": [{"kernels": "loops"}],
     "machine": {"cpu": "Intel Xeon @ 2.20GHz", "simd": "AVX-512, 16"},

@@ -1,4 +1,3 @@
-import numba
 import pytest
 
 from cnnlab import cuda
@@ -80,13 +79,6 @@ def test_an_operation_without_multiply_adds_has_no_roof():
     result = challenge.Challenge("conv_backward_bias", {"vector": timing, "mine": timing}, None, 1)
     assert str(result) == "Your conv_backward_bias reaches 100% of the speed of vector."
     assert result.of_roof is None
-
-
-def test_a_stride_is_given_to_who_takes_one():
-    @numba.njit
-    def strided(x, w, b, z, stride=1): ...
-
-    assert challenge.takes_stride(strided) and not challenge.takes_stride(with_numpy)
 
 
 def right(comm, array):

@@ -90,20 +90,6 @@ def test_waiting_is_labelled_at_the_ends_of_bars():
     assert [text.get_text() for text in ax.texts] == ["0 ns, 0%", "4.00 ms, 40%", "8.00 ms, 80%"]
 
 
-def test_bytes_have_units():
-    assert [ranks.in_bytes(n) for n in (0, 999, 1500, 2.5e6, 3e9)] == [
-        "0 B", "999 B", "1.50 kB", "2.50 MB", "3.00 GB",
-    ]  # fmt: skip
-
-
-def test_what_a_real_rank_sends_and_receives_at_once_are_both_seen():
-    both = [Event(0, "send", 0, 2e-6, 0, 8), Event(0, "receive", 0, 2e-6, 0, 8)]
-    ax = ranks.over_time(Record(1, both))
-    places = [c.get_paths()[0].get_extents() for c in ax.collections if c.get_paths()]
-    (top, bottom) = sorted((round(box.y0, 6), round(box.y1, 6)) for box in places)
-    assert (top, bottom) == ((-0.3, 0), (0, 0.3))
-
-
 NAMES = """
 import numpy as np
 from cnnlab.ranks import collectives

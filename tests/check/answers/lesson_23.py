@@ -24,19 +24,6 @@ def a_ring_with_the_right_block(rank, size, n):
         yield Step(right, *block(sent, size, n), left, *block(came, size, n), add=True)
 
 
-def through_rank_0(comm, array):
-    other = np.empty_like(array)
-    if comm.rank:
-        comm.Send(array, 0)
-        comm.Recv(array, 0)
-        return
-    for rank in range(1, comm.size):
-        comm.Recv(other, rank)
-        array += other
-    for rank in range(1, comm.size):
-        comm.Send(array, rank)
-
-
 def round_the_ring(comm, array):
     passing, coming = array.copy(), np.empty_like(array)
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
@@ -55,7 +42,6 @@ def one_too_few(comm, array):
 
 RIGHT = [
     (reduce_scatter, from_the_left_first),
-    (same_bits, through_rank_0),
     (
         numbers,
         lambda n_ranks, alpha, beta: (

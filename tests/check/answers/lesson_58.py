@@ -19,14 +19,6 @@ def whole_trainings(n, first, eta, rungs):
     return total
 
 
-def round_by_round(n, p, g, compute, allreduce):
-    total = 0
-    while n > 0:
-        n -= p // g
-        total += compute / g + (allreduce if g > 1 else 0)
-    return total
-
-
 def always_an_allreduce(n, p, g, compute, allreduce):
     return math.ceil(n * g / p) * (compute / g + allreduce)
 
@@ -58,7 +50,6 @@ def promoter(lowest=False, again=False, early=False, up=False, worst=False):
 
 RIGHT = [
     (epochs, summed),
-    (groups, round_by_round),
     (brackets, by_logarithm),
     (promote, promoter()),
 ]
