@@ -32,6 +32,3 @@ def test_each_batch_gets_the_rate_that_ends_highest(monkeypatch):
     assert {n: (one.rate, one.last) for n, one in result.items()} == {4: (1, 0.75), 8: (1, 0.375)}
     assert np.isclose(result[4].history[0]["accuracy"], 0.25)
     assert tuned(None, [4], [2.0], epochs=3)[4].last == 0
-
-
-pytestmark = pytest.mark.mpi

@@ -152,9 +152,7 @@ def test_an_open_challenge_is_no_wrong_answer(capsys):
     assert capsys.readouterr().out == "✗ sigmoid_backward: the challenge is still open\n"
 
 
-pytestmark = pytest.mark.usefixtures("stand_in")
-
-
+@pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize("operation", ["conv_backward_input", "conv_backward_bias"])
 def test_events_time_kernels_whose_arrays_stay_there(operation):
     given = []
@@ -170,6 +168,7 @@ def test_events_time_kernels_whose_arrays_stay_there(operation):
     assert all(isinstance(array, Array) for arrays in given for array in arrays)
 
 
+@pytest.mark.usefixtures("stand_in")
 def test_events_time_nothing_that_is_wrong():
     with pytest.raises(AssertionError):
         event_times("conv_backward_bias", {"nothing": lambda dz, db: None}, batch=2)
