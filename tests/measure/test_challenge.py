@@ -49,7 +49,7 @@ def test_a_right_kernel_is_timed_beside_vector_and_the_rungs(capsys):
     ],
 )
 def test_nothing_is_timed_before_it_is_right(mine, word, capsys, monkeypatch):
-    monkeypatch.setattr(challenge.measure, "compare", lambda *_, **__: pytest.fail("timed"))
+    monkeypatch.setattr(challenge.timing, "compare", lambda *_, **__: pytest.fail("timed"))
     assert challenge.challenge("dense_forward", mine) is None
     said = capsys.readouterr().out
     assert said.startswith("✗") and word in said
