@@ -428,9 +428,8 @@ def directions_adam(w, slope: Slope, rate: float, n_steps: int, betas=(0.9, 0.99
     return w
 
 
-FORMULAS = {
-    f.__name__: f for f in (sgd, momentum, directions_nesterov, adagrad, rmsprop, directions_adam)
-}
+FORMULAS = dict(sgd=sgd, momentum=momentum, adagrad=adagrad, rmsprop=rmsprop)
+FORMULAS |= {"nesterov": directions_nesterov, "adam": directions_adam}
 
 
 def path(optimizer, start: np.ndarray, slope: Slope, n_steps: int) -> np.ndarray:

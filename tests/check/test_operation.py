@@ -88,10 +88,6 @@ def changes_its_shape(dz, db):
         db.shape = (1, db.size)
 
 
-def fails(dz, db):
-    raise KeyError("oops")
-
-
 def put(make):
     """An answer to conv_backward_bias that writes make(dz) to its output."""
     return lambda dz, db: np.copyto(db, make(dz))
@@ -177,34 +173,6 @@ def test_right_answers_are_accepted(answer, capsys):
     check.prove("conv_backward_bias", answer)
     assert check.exercise("conv_backward_bias", answer)
     assert capsys.readouterr().out.count("✓ conv_backward_bias agrees") == 2
-
-
-def plain_sigmoid_backward(y, dy, dz):
-    for i in np.ndindex(y.shape):
-        dz[i] = dy[i] * (y[i] - y[i] ** 2)
-
-
-def matrix_product(x, w, b, z):
-    np.matmul(x, w.T, out=z)
-    z += b
-
-
-def matrix_product_with_ones(x, w, b, z):
-    z[:] = np.c_[x, np.ones(len(x), x.dtype)] @ np.c_[w, b].T
-
-
-@pytest.mark.parametrize(
-    "operation, answer",
-    [
-        ("conv_forward", forward),
-        ("dense_forward", matrix_product),
-        ("dense_forward", matrix_product_with_ones),
-        ("sigmoid_backward", plain_sigmoid_backward),
-    ],
-)
-def test_there_are_many_right_answers(operation, answer):
-    verdict = check.kernel(operation, answer)
-    assert verdict, str(verdict)
 
 
 def test_a_verdict_tells_where_it_is_wrong_by_how_much_and_what_is_right_already():

@@ -1,3 +1,4 @@
+import contextlib
 import sys
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 from cnnlab import cuda
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator import Emulated, compiler
+from cnnlab.runtime.files import replacing
 
 GRID = """
 extern "C" __global__ void where(int* out, int n)
@@ -131,14 +133,6 @@ def test_a_barrier_that_some_threads_miss_is_named(source, arguments, words):
     (name,) = kernels.parameters
     with pytest.raises(RuntimeError, match=words):
         kernels.launch(name, (1,), (32,), np.zeros(32, np.float32), *arguments)
-
-
-def test_one_kernel_runs_again_after_a_fault():
-    kernels, a = Emulated(RETURNS_EARLY), np.zeros(32, np.float32)
-    with pytest.raises(RuntimeError):
-        kernels.launch("early", (1,), (32,), a, 3)
-    kernels.launch("early", (1,), (32,), a, 32)
-    assert (a == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -285,3 +279,33 @@ def test_cupy_without_a_gpu_falls_back_and_one_line_says_so(monkeypatch):
     there, line = cuda.gpu.__wrapped__()
     assert not there and "no CUDA-capable device is detected" in line and "\n" not in line
     assert "so the emulator runs the kernels" in line
+
+
+TEXT = 'extern "C" int seven() { return 7; }'
+OTHER = 'extern "C" int eight() { return 8; }'
+
+
+def test_on_a_full_disk_a_library_lies_in_a_folder_of_this_process(tmp_path, monkeypatch):
+    @contextlib.contextmanager
+    def full(path):
+        if tmp_path in path.parents:
+            raise OSError(28, "No space left on device")
+        with replacing(path) as file:
+            yield file
+
+    monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(compiler, "replacing", full)
+    compiler.files.not_kept.cache_clear()
+    with pytest.warns(UserWarning, match="compiled kernels are not kept: No space left on device"):
+        library = compiler.build(TEXT)
+    assert library.exists() and tmp_path not in library.parents
+    assert compiler.build(TEXT) == library  # and is not compiled again
+
+
+def test_a_library_is_compiled_once_for_a_text_and_its_options(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
+    library = compiler.build(OTHER)
+    made = library.stat().st_mtime_ns
+    assert compiler.build(OTHER) == library and library.stat().st_mtime_ns == made
+    assert compiler.build(OTHER, ("-O1",)) != library
+    assert len(list((tmp_path / "cuda").iterdir())) == 2

@@ -1,10 +1,15 @@
+import functools
+
 import numpy as np
 import pytest
 
 from cnnlab.cuda.step import Layerwise, Step
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import loss_and_gradients
 from tests.cuda.examples import NET, N, digits, trained
 
-BOTH = pytest.mark.parametrize("kind", [Layerwise, Step])
+FUSED = functools.partial(Layerwise, fused=True)
+BOTH = pytest.mark.parametrize("kind", [Layerwise, FUSED, Step])
 
 
 @BOTH
@@ -51,3 +56,21 @@ def test_bad_arguments_are_named(kind):
             ValueError, match=r"order: expected 1 to 11 numbers of images 0\.\.10, got \["
         ):
             step.start(order)
+
+
+@BOTH
+def test_a_saturated_loss_is_the_references_and_that_of_nan_is_nan(kind):
+    (images, labels), params = digits(), NET.parameters(seed=1)
+    exact = NET.parameters(seed=1, dtype=np.float64)
+    for each in (params, exact):
+        each.flat *= 3000
+    x, grads = images.astype(np.float64), NET.zeros(np.float64)
+    whole = loss_and_gradients(KERNELS["reference"], exact, x, labels, grads)
+    assert whole > 100  # so there is much that is saturated and wrong
+    step = kind(params, images, labels, batch=N)
+    step()
+    assert step.loss() * N == pytest.approx(whole, rel=1e-4)
+    images[1, 0, 5, 6] = np.nan
+    step = kind(NET.parameters(seed=1), images, labels, batch=N)
+    step()
+    assert np.isnan(step.loss()) and np.isnan(step.parameters().dense_w).all()

@@ -89,13 +89,6 @@ def test_every_strategy_has_the_references_loss_and_gradients(name, network):
         agrees(KERNELS[name], network, n)
 
 
-@pytest.mark.parametrize("network", OTHERS.values(), ids=OTHERS)
-@pytest.mark.parametrize("name", FAST)
-def test_every_strategy_has_them_for_networks_of_other_forms(name, network):
-    for n in (3, 1, 17):
-        agrees(KERNELS[name], network, n)
-
-
 @pytest.mark.parametrize("name", FAST)
 def test_the_composed_step_is_that_of_the_fused_one(name):
     for network in REPORTS.values():

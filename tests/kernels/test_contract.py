@@ -23,12 +23,6 @@ def arguments(**changed):
     return [*(arrays | changed).values()]
 
 
-def test_the_arguments_as_they_should_be_pass():
-    x, w, b, z = arguments()
-    LOOPS.conv_forward(x, w, b, z, stride=2)
-    assert (z == 28).all()
-
-
 def test_the_stride_may_be_given_by_position_or_by_name_and_arrays_by_position_only():
     x, w, b, z = arguments()
     LOOPS.conv_forward(x, w, b, z, 2)
@@ -83,19 +77,6 @@ def test_the_reference_wants_float64():
 @pytest.mark.parametrize(
     "changed, error, message",
     [
-        ({"x": np.ones((2, 3, 7, 9))}, TypeError, "x: expected dtype float32, got float64"),
-        ({"x": [1.0]}, TypeError, "x: expected a NumPy array of float32, got list"),
-        (
-            {"x": np.ones((2, 3, 63), np.float32)},
-            ValueError,
-            r"x: expected 4 .* got shape \(2, 3",
-        ),
-        ({"x": np.ones((0, 3, 7, 9), np.float32)}, ValueError, "x: expected 4 non-empty"),
-        (
-            {"x": np.ones((2, 3, 7, 18), np.float32)[..., ::2]},
-            ValueError,
-            "x: expected a C-contiguous array, got strides",
-        ),
         ({"w": np.ones((4, 2, 3, 3), np.float32)}, ValueError, "w: expected C=3 as in x"),
         ({"w": np.ones((4, 3, 3, 2), np.float32)}, ValueError, "w: expected K=3 as in w"),
         ({"w": np.ones((4, 3, 8, 8), np.float32)}, ValueError, "x: expected H of at least K=8"),

@@ -4,7 +4,6 @@ import platform
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -117,7 +116,7 @@ def test_macos_asks_sysctl(bare, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("result", "expected"),
     [
         (registers.AVX512, "AVX-512, 16 float32 lanes"),
         (registers.NEON, "NEON, 4 float32 lanes"),
@@ -151,12 +150,6 @@ def test_gpu_and_operating_system(bare, monkeypatch):
     assert machine.describe()["os"] == "Ubuntu (WSL)"
 
 
-def test_commands_that_fail_tell_nothing():
-    assert machine._output(sys.executable, "-c", "print(' 7 ')") == "7"
-    assert machine._output(sys.executable, "-c", "print(7); raise SystemExit(1)") is None
-    assert machine._output("no-such-command-anywhere") is None
-
-
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_peak_kernel_does_all_its_operations(lanes):
     sweep = machine._multiply_adds(lanes, 12)
@@ -178,17 +171,6 @@ def test_peak_kernel_uses_wide_fused_multiply_adds(lanes, register):
     assert not re.search(rf"v(mulps|movups|movaps) .*\(%rsp\).*%{register}", assembly)  # no spill
 
 
-@pytest.mark.parametrize(("seconds", "rate"), [(3, 5), (12, 10)])
-def test_best_rate_is_of_the_fastest_slice_of_three_or_more(monkeypatch, seconds, rate):
-    now, durations = [0.0], iter([4.0, 2.0, 5.0, 1.0])
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-
-    def run():
-        now[0] += next(durations)
-
-    assert machine._best_rate(run, work=10, seconds=seconds) == rate
-
-
 def test_ceilings_are_measured_once_and_plausible():
     peak = machine.float32_peak(0.02)
     assert 1e8 < peak < 1e12
@@ -198,29 +180,9 @@ def test_ceilings_are_measured_once_and_plausible():
         machine.float32_peak(lanes=5)
 
 
-def test_peak_counts_two_operations_per_lane_of_the_fastest_width(monkeypatch):
-    monkeypatch.setattr(machine, "_simd", lambda: ("AVX-512", 16, 32))
-    monkeypatch.setattr(machine, "_multiply_adds", lambda lanes, n_sums: lambda n: None)
-    monkeypatch.setattr(machine, "_best_rate", lambda run, work, seconds: work / seconds)
-    work = 2 * 16 * 24 * 200_000
-    assert machine.float32_peak.__wrapped__(0.3) == pytest.approx(work / 0.1)
-    assert machine.float32_peak.__wrapped__(0.3, 8) == pytest.approx(work / 2 / 0.3)
-
-
 def test_the_peak_has_a_call_of_the_fastest_width(monkeypatch):
     monkeypatch.setattr(machine, "_simd", lambda: ("AVX-512", 16, 32))
     monkeypatch.setattr(machine, "_multiply_adds", lambda lanes, n_sums: lambda n: lanes)
     monkeypatch.setattr(machine, "float32_peak", lambda seconds, lanes: {4: 1, 8: 3, 16: 2}[lanes])
     call, flops = machine.peak_sweep()
     assert call() == 8 and flops == 2 * 8 * 24 * 200_000
-
-
-def test_triad_computes_and_counts_three_arrays(monkeypatch):
-    monkeypatch.setattr(machine, "_caches", lambda: {"L2": 2**20, "L3": 20 << 20})
-    counted = []
-    monkeypatch.setattr(machine, "_best_rate", lambda run, work, s: counted.append(work) or 1.0)
-    machine.memory_bandwidth.__wrapped__(0.1)
-    assert counted[0] == pytest.approx(80 << 20, rel=1e-6)
-    a = np.zeros(5, np.float32)
-    machine._triad(a, a + 1, a + 2, np.float32(3))
-    assert a.tolist() == [7] * 5

@@ -1,6 +1,5 @@
 import io
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -9,9 +8,9 @@ from cnnlab import cuda
 from cnnlab.lessons import lesson_30, lesson_31
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures
+from cnnlab.plots.pictures import accesses, banks
 from cnnlab.ranks.schedules import ring, tree
 
-matplotlib.use("Agg")
 SOURCE = """
 extern "C" __global__ void k(const float* a, float* out, int by)
 {
@@ -21,12 +20,6 @@ extern "C" __global__ void k(const float* a, float* out, int by)
     out[threadIdx.x] = sums[31 - threadIdx.x];
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +54,6 @@ def test_shared_steps_show_reads_and_writes_between_barriers(traces):
     assert saved(axes) > 5000
 
 
-def test_a_launch_grid_leaves_places_without_an_owner_empty():
-    ax = pictures.launch_grid(np.array([[0, 0, 1], [1, -1, -1]]))
-    assert [text.get_text() for text in ax.texts] == ["0", "0", "1", "1"]
-    assert saved(ax) > 2000
-
-
 def test_loads_end_where_the_work_ends():
     axes = pictures.loads({"blocks": [0, 0, 1], "turns": [0, 1, 0]}, 2, work=[1, 2, 4])
     ends = [max(bar.get_x() + bar.get_width() for bar in ax.patches) for ax in axes]
@@ -96,3 +83,46 @@ def test_times_by_size_needs_only_timings():
     np.testing.assert_allclose(y, 1e-6 * x)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10", "1,000"]
     assert len(x) > 50 and x[0] == 10 and ax.yaxis.get_major_formatter()(1e-5) == "10 µs"
+
+
+BANKS = """
+extern "C" __global__ void k(const float* a, float* out, int n, int by)
+{
+    __shared__ float tile[1024];
+    tile[threadIdx.x * by] = a[threadIdx.x];
+    if (threadIdx.x < n) out[threadIdx.x] = tile[threadIdx.x * by];
+}
+"""
+
+
+def trace(n=20, by=1):
+    a, out = np.zeros(32, np.float32), np.zeros(20, np.float32)
+    return cuda.trace_of(BANKS, "k", (1,), (32,), a, out, n, by)
+
+
+def test_each_array_has_a_panel_with_reads_and_writes():
+    [row] = accesses([trace()])
+    titles = [ax.get_title() for ax in row]
+    assert titles == ["a: 32 elements", "out: 20 elements", "tile, shared: 1,024 elements"]
+    assert row[0].figure.get_suptitle() == "104 accesses, none at fault"
+    reads, writes, outside = (points.get_offsets() for points in row[1].collections)
+    assert (len(reads), len(writes), len(outside)) == (0, 20, 0)
+
+
+def test_accesses_outside_are_crosses_and_named():
+    [row] = accesses([trace(n=32)])
+    assert row[0].figure.get_suptitle() == "128 accesses, at fault: out of bounds (12 of them)"
+    *_, outside = (points.get_offsets() for points in row[1].collections)
+    assert [tuple(place) for place in outside] == [(i, i) for i in range(20, 32)]
+
+
+def test_nothing_is_drawn_without_an_access(capsys):
+    assert accesses([]) is None
+    assert "No access yet" in capsys.readouterr().out and plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("by, turns", [(1, 1), (2, 2), (32, 32)])
+def test_banks_has_a_row_for_each_turn(by, turns):
+    ax = banks(trace(n=0, by=by), "tile", write=True)
+    assert len(ax.get_yticks()) == turns
+    assert len(ax.patches) == 32 and len({round(p.get_y(), 2) for p in ax.patches}) == turns

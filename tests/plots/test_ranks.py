@@ -1,21 +1,16 @@
-import matplotlib
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from IPython.core.error import UsageError
 
 from cnnlab.plots import ranks
 from cnnlab.plots.style import description
-from cnnlab.ranks.record import Event, Message, Record
+from cnnlab.ranks.record import Event, Record
 from cnnlab.ranks.virtual import Link, World
 
-matplotlib.use("Agg")
 LINK = Link(latency=1e-3, bandwidth=1e6, call=0)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def chain(comm):
@@ -95,20 +90,92 @@ def test_waiting_is_labelled_at_the_ends_of_bars():
     assert [text.get_text() for text in ax.texts] == ["0 ns, 0%", "4.00 ms, 40%", "8.00 ms, 80%"]
 
 
-def test_bytes_have_units():
-    assert [ranks.in_bytes(n) for n in (0, 999, 1500, 2.5e6, 3e9)] == [
-        "0 B", "999 B", "1.50 kB", "2.50 MB", "3.00 GB",
-    ]  # fmt: skip
+NAMES = """
+import numpy as np
+from cnnlab.ranks import collectives
+a = np.arange(4, dtype=np.float32)
+def both(comm):
+    x = a + comm.rank
+    collectives.allreduce(comm, x, "butterfly")
+    return x.sum()
+"""
 
 
-def test_messages_to_and_fro_are_both_there():
-    record = Record(2, [], [Message(0, 1, 8, 0, 1), Message(1, 0, 4, 1, 2)])
-    assert sorted(t.get_text() for t in ranks.by_pair(record).texts) == ["4 B\n1 ×", "8 B\n1 ×"]
+@pytest.fixture(scope="module")
+def shell(ipython):
+    ipython.run_line_magic("load_ext", "cnnlab.plots.ranks")
+    ipython.run_cell(NAMES)
+    return ipython
 
 
-def test_what_a_real_rank_sends_and_receives_at_once_are_both_seen():
-    both = [Event(0, "send", 0, 2e-6, 0, 8), Event(0, "receive", 0, 2e-6, 0, 8)]
-    ax = ranks.over_time(Record(1, both))
-    places = [c.get_paths()[0].get_extents() for c in ax.collections if c.get_paths()]
-    (top, bottom) = sorted((round(box.y0, 6), round(box.y1, 6)) for box in places)
-    assert (top, bottom) == ((-0.3, 0), (0, 0.3))
+@pytest.fixture
+def said(shell, capsys):
+    def run(line, cell):
+        plt.close("all")
+        shell.run_cell_magic("ranks", line, cell)
+        return capsys.readouterr().out.splitlines()
+
+    yield run
+
+
+def test_a_cell_runs_on_every_virtual_rank_with_the_names_of_the_notebook(said):
+    lines = said("64 --link 1ms,1GB/s", "comm.compute(1e-3)\nboth(comm)")
+    assert re.fullmatch(r"all 64 ranks: (np.float32\()?8448.0\)?", lines[0])
+    what = "64 virtual ranks, links of 1 ms and 1 GB/s: 7.01 ms virtual, 384 messages, 6.14 kB"
+    assert lines[1:] == [what] and not plt.get_fignums()
+    assert said("64 --link 1ms,1GB/s", "comm.compute(1e-3)\nboth(comm)") == lines
+
+
+def test_each_rank_has_arrays_of_its_own_and_prints_in_its_turn(said, shell):
+    lines = said("2", "a[0] += 1 + rank\nprint(a[0], size)\nits_own = [rank]\nits_own")
+    assert lines[:4] == ["rank 0: 1.0 2", "rank 1: 2.0 2", "rank 0: [0]", "rank 1: [1]"]
+    assert shell.user_ns["a"][0] == 0 and "its_own" not in shell.user_ns
+    assert said("20", "10 * rank")[4:8] == ["rank 4: 40", "rank 5: 50", "…", "rank 19: 190"]
+    assert len(said("3", "rank;")) == 1
+
+
+def test_few_ranks_are_drawn_and_the_record_is_kept(said, shell):
+    said("3 kept", "comm.Barrier()")
+    kept = shell.user_ns["kept"]
+    assert isinstance(kept, Record) and len(kept.messages) == 6
+    (figure,) = map(plt.figure, plt.get_fignums())
+    assert figure.get_suptitle().startswith("3 virtual ranks, links of 10 µs and 1 GB/s: ")
+
+
+def test_computing_takes_time_if_it_is_measured(said):
+    def seconds(line):
+        (time,) = re.findall(r"([\d.]+) .?s virtual", said(line, "np.ones(10**6).sum()")[-1])
+        return float(time)
+
+    assert seconds("1") == 0 < seconds("1 --measured")
+
+
+@pytest.mark.parametrize(
+    "line, cell, text",
+    [
+        ("4", "x = 1\n1 / (rank - 2)", "rank 2, cell:3: ZeroDivisionError: division by zero"),
+        ("2", "comm.Recv(a, 1 - rank)", "rank 0, cell:2: deadlock: rank 0 waits for rank 1"),
+        ("2", "comm.Fly()", "rank 0, cell:2: comm.Fly: the virtual world does not know it"),
+        ("2", "x ==", "SyntaxError: invalid syntax"),
+        ("0", "1", "expected a whole number of at least 1, got 0"),
+        ("two", "1", "argument n_ranks"),
+        ("2 --link fast", "1", "link: expected a text such as 10us,1GB/s, got 'fast'"),
+    ],
+)
+def test_what_is_wrong_is_one_line(said, line, cell, text):
+    with pytest.raises(UsageError) as error:
+        said(line, cell)
+    message = str(error.value)
+    assert message.startswith(f"%%ranks {line}: ") and text in message and "\n" not in message
+
+
+@pytest.mark.mpi
+def test_the_same_cell_runs_on_real_ranks(said, shell, monkeypatch):
+    monkeypatch.setattr("ipyparallel._NONINTERACTIVE", True)  # as in a lesson: no bar of progress
+    lines = said("2 real --real --link 20ms,1GB/s", "print(rank)\nboth(comm)")
+    assert lines[:2] == ["rank 0: 0", "rank 1: 1"] and lines[2].startswith("all 2 ranks: ")
+    first = "2 ranks, network slowed to links of 20 ms and 1 GB/s: "
+    assert lines[3].startswith(first) and lines[3].endswith("on this machine, 2 messages, 32 B")
+    assert np.ptp([shell.user_ns["real"].span()]) > 20e-3
+    with pytest.raises(UsageError, match=r"cell:3: .*rank 0 raised ZeroDivisionError: division"):
+        said("2 --real", "x = 1\n1 / rank")

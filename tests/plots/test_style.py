@@ -1,19 +1,12 @@
-import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.variants.convolutions import WAYS
 from cnnlab.measure import machine
-from cnnlab.plots import style
-
-matplotlib.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
+from cnnlab.measure.timing import Timing
+from cnnlab.plots import charts, pictures, style
 
 
 def draw():
@@ -37,12 +30,6 @@ def test_a_way_to_convolve_has_one_colour_in_every_plot():
     assert style.colors(["a", "FFT"])[1] == style.colors(["FFT", "b"])[0] not in style.OTHERS
 
 
-def test_the_style_is_a_context():
-    with style.style():
-        assert plt.rcParams["axes.grid"]
-    assert not plt.rcParams["axes.grid"]
-
-
 def test_a_figure_takes_title_and_caption():
     figure = style.figure(draw)(title="One core", caption="A laptop").figure
     assert (figure.get_suptitle(), figure.get_supxlabel()) == ("One core", "A laptop")
@@ -64,7 +51,33 @@ def test_labels_keep_their_order_and_their_distance():
     assert high - low == pytest.approx(0.23 / ax.figure.get_figheight(), rel=0.01)
 
 
-def test_rows_run_from_top_to_bottom():
-    ax = draw()
-    style.as_rows(ax, ["a", "b", "c"])
-    assert ax.get_ylim() == (2.5, -0.5)
+TIMINGS = {"loops": Timing("loops", (8.0,) * 3), "vector": Timing("vector", (1.0,) * 3)}
+
+
+def test_a_notebook_is_told_the_alternative_text_of_the_image():
+    page = charts.speedups(TIMINGS, title="Vectors pay", per="epoch").figure
+    formats, metadata = DisplayFormatter().format(page)
+    alt = metadata["image/png"]["alt"]
+    assert alt == style.description(page, "")
+    assert "image/png" not in formats  # the image is the backend's
+    assert alt.startswith("Vectors pay. Horizontal: times faster than loops")
+    for part in ("Vertical: loops, vector", "Labels: 1.00×  (8.00 s)".replace("  ", " "), "8.00×"):
+        assert part in alt
+    assert '"' not in alt and "\n" not in alt
+
+
+def test_a_figure_without_a_title_says_what_is_drawn():
+    page = charts.filters([[[1.0, -1.0], [0.5, 0.0]]]).figure
+    alt = page._repr_mimebundle_()[1]["image/png"]["alt"]
+    assert alt.startswith("Filters (F,C,K,K) or (F,K,K)") and "filter 0" in alt
+
+
+def test_all_panels_are_described_and_long_lists_cut():
+    page = pictures.loads({"blocks": [0, 1], "cards": [1, 0]}, 2)[0].figure
+    alt = style.description(page, "Loads")
+    assert alt.startswith("Loads. blocks. Horizontal: tasks. Vertical: thread. cards.")
+    ax = plt.figure().subplots()
+    for k in range(20):
+        ax.text(0, 0, f'"{k}"')
+    alt = style.description(ax.figure, "Many")
+    assert alt.endswith("'11' and 8 more.") and "'12'" not in alt

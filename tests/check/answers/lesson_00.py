@@ -5,13 +5,6 @@ import numpy as np
 from cnnlab.lessons.lesson_00 import bias_gradient, parameters, steps
 
 
-def with_loops(dz, db):
-    for o in range(db.size):
-        db[o] = 0
-        for n in range(len(dz)):
-            db[o] += dz[n, o]
-
-
 def with_matrix_product(dz, db):
     np.matmul(np.ones(len(dz), dz.dtype), dz, out=db)
 
@@ -32,14 +25,9 @@ def over_the_wrong_axis(dz, db):
     db[:] = dz.sum(axis=1)
 
 
-def first_image_only(dz, db):
-    db[:] = dz[0]
-
-
 RIGHT = [
     (parameters, 6 * 5 * 5 + 6 + 6 * 4 * 4 + 6 + 10 * 216 + 10),
     (steps, 938),
-    (bias_gradient, with_loops),
     (bias_gradient, with_matrix_product),
 ]
 WRONG = [
@@ -47,13 +35,10 @@ WRONG = [
     (parameters, 6 * 5 * 5 + 6 * 4 * 4 + 10 * 216, "too small"),  # without biases
     (parameters, 6 * 5 * 5 + 6 + 4 * 4 + 1 + 10 * 216 + 10, "too small"),  # one pooling kernel
     (parameters, 6 * 5 * 5 + 6 + 6 * 4 * 4 + 6 + 10 * 6 * 24 * 24 + 10, "too large"),  # no pooling
-    (steps, ..., "not yet answered"),
     (steps, 60_000 // 64, "too small"),
-    (steps, 60_000 / 64, "too small"),
     (steps, 60_000, "too large"),
     (bias_gradient, mean, "times the expected value"),
     (bias_gradient, adds_only, "added to without being set to zero"),
     (bias_gradient, renames, "never written"),
     (bias_gradient, over_the_wrong_axis, "It is right for one square image"),
-    (bias_gradient, first_image_only, "several images"),
 ]

@@ -21,10 +21,6 @@ def reads_beyond(a):
     return sum(a[i] for i in range(len(a) // 4 * 4 + 4) if i < len(a) or a[i])
 
 
-def first_quarter(a):
-    return a[: len(a) // 4].sum() * 4
-
-
 def returns_nothing(a):
     a.sum()
 
@@ -40,11 +36,8 @@ RIGHT = [
     (four_sums, in_one),
 ]
 WRONG = [
-    (sums, ..., "not yet answered"),
     (sums, 4, "too small"),
-    (sums, 2, "too small"),
     (lines, 28, "too large"),
-    (lines, 16, "too large"),  # bytes of a number, not of a row
     (lines, 1, "too small"),
     (at_least, lambda peak, bandwidth, flop, bytes_moved: flop / peak, "too small"),
     (
@@ -58,7 +51,6 @@ WRONG = [
         "too small",
     ),
     (four_sums, forgets_the_rest, "of 1 numbers"),
-    (four_sums, first_quarter, "of 1 numbers"),
     (four_sums, returns_nothing, "got None"),
     (four_sums, reads_beyond, "IndexError"),
 ]

@@ -13,14 +13,6 @@ def by_slices(x, dz, dw, stride=4):
             dw[:, k, l] = (dz * seen[:, :, :P, :Q]).sum(axis=(0, 2, 3))
 
 
-def by_loops(x, dz, dw, stride=4):
-    dw[:] = 0
-    K = dw.shape[1]
-    for n, c, p, q in np.ndindex(dz.shape):
-        i, j = p * stride, q * stride
-        dw[c] += dz[n, c, p, q] * x[n, c, i : i + K, j : j + K]
-
-
 def stride_of_four(x, dz, dw, stride=4):
     dw[:] = 0
     K = dw.shape[1]
@@ -40,7 +32,6 @@ def one_image(x, dz, dw, stride=4):
 
 RIGHT = [
     (weights_gradient, by_slices),
-    (weights_gradient, by_loops),
     (rows_at_stride_2, 11),
     (bytes_of_the_maps, 4 * 6 * 24 * 24),
 ]
@@ -51,8 +42,5 @@ WRONG = [
     (weights_gradient, one_image, "several images"),
     (rows_at_stride_2, 6, "too small"),
     (rows_at_stride_2, 12, "too large"),
-    (rows_at_stride_2, ..., "not yet answered"),
     (bytes_of_the_maps, 6 * 24 * 24, "too small"),
-    (bytes_of_the_maps, 8 * 6 * 24 * 24, "too large"),
-    (bytes_of_the_maps, None, "not yet answered"),
 ]

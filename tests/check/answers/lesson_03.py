@@ -9,39 +9,6 @@ quiet = np.errstate(all="ignore")  # some wrong answers overflow, which is their
 
 
 @numba.njit
-def four_totals(x, w, b, z):
-    N = z.shape[0]
-    for n in range(0, N - 3, 4):
-        for o in range(z.shape[1]):
-            t0 = t1 = t2 = t3 = b[o]
-            for i in range(x.shape[1]):
-                weight = w[o, i]
-                t0 += weight * x[n, i]
-                t1 += weight * x[n + 1, i]
-                t2 += weight * x[n + 2, i]
-                t3 += weight * x[n + 3, i]
-            z[n, o], z[n + 1, o], z[n + 2, o], z[n + 3, o] = t0, t1, t2, t3
-    for n in range(N - N % 4, N):
-        for o in range(z.shape[1]):
-            total = b[o]
-            for i in range(x.shape[1]):
-                total += w[o, i] * x[n, i]
-            z[n, o] = total
-
-
-@numba.njit
-def four_in_the_output(x, w, b, z):
-    N = z.shape[0]
-    for first in range(0, N, 4):
-        last = min(first + 4, N)
-        for o in range(z.shape[1]):
-            z[first:last, o] = b[o]
-            for i in range(x.shape[1]):
-                for n in range(first, last):
-                    z[n, o] += w[o, i] * x[n, i]
-
-
-@numba.njit
 def leaves_the_rest_out(x, w, b, z):
     for n in range(0, z.shape[0] - 3, 4):
         for o in range(z.shape[1]):
@@ -76,17 +43,8 @@ def writes_past_the_end(x, w, b, z):
     z[:] = x @ w.T + b
 
 
-def forgets_one_of_the_rest(x, w, b, z):
-    whole = max(len(x) - len(x) % 4, 1)
-    z[:whole] = x[:whole] @ w.T + b
-
-
 def larger_of_zero(z, t):
     return max(z, 0) - t * z + np.log1p(np.exp(-abs(z)))
-
-
-def logaddexp(z, t):
-    return np.logaddexp(0, z) - t * z
 
 
 @quiet
@@ -100,42 +58,23 @@ def overflows(z, t):
     return np.log1p(np.exp(z)) - t * z
 
 
-@quiet
-def clipped(z, t):
-    y = np.clip(1 / (1 + np.exp(-z)), 1e-30, 1 - 1e-16)
-    return -(t * np.log(y) + (1 - t) * np.log(1 - y))
-
-
-@quiet
-def safe_on_one_side_only(z, t):
-    return -t * z + (z if z > 30 else 0) + np.log1p(np.exp(min(z, 30)))
-
-
 def targets_swapped(z, t):
     return np.logaddexp(0, z) - (1 - t) * z
 
 
 RIGHT = [
-    (four_images, four_totals),
-    (four_images, four_in_the_output),
     (loss_from_z, larger_of_zero),
-    (loss_from_z, logaddexp),
     (smallest_batch, 21),
     (smallest_batch, np.ceil(20 * 1024 / (1024 - 40))),
 ]
-
 WRONG = [
     (four_images, leaves_the_rest_out, "one square image"),
     (four_images, forgets_the_bias, "the bias seems to be missing"),
     (four_images, only_adds, "set to zero first"),
     (four_images, writes_past_the_end, "wrote outside z"),
-    (four_images, forgets_one_of_the_rest, "It is right for one square image"),
     (loss_from_z, sigmoid_first, "at z=40, t=0"),
     (loss_from_z, overflows, "at z=1000, t=0"),
-    (loss_from_z, clipped, "at z=40, t=0"),
-    (loss_from_z, safe_on_one_side_only, "at z=40, t=0"),
     (loss_from_z, targets_swapped, "at z="),
     (smallest_batch, 20, "too small"),
     (smallest_batch, 40, "too large"),
-    (smallest_batch, ..., "not yet answered"),
 ]

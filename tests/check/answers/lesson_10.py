@@ -8,27 +8,6 @@ from cnnlab.lessons.lesson_10 import bound, dense, limit
 
 
 @numba.njit(parallel=True)
-def collapsed(x, w, b, z):
-    N, O = z.shape
-    for i in numba.prange(N * O):
-        n, o = i // O, i % O
-        total = b[o]
-        for d in range(x.shape[1]):
-            total += w[o, d] * x[n, d]
-        z[n, o] = total
-
-
-@numba.njit(parallel=True, fastmath=True)
-def collapsed_outputs_first(x, w, b, z):
-    N, O = z.shape
-    for i in numba.prange(O * N):
-        o, n = i // N, i % N
-        z[n, o] = b[o]
-        for d in range(x.shape[1]):
-            z[n, o] += w[o, d] * x[n, d]
-
-
-@numba.njit(parallel=True)
 def race(x, w, b, z):
     """Parallel over the terms of the sum: all threads add to the same output."""
     N, O = z.shape
@@ -50,40 +29,6 @@ def race_for_a_scratch_array(x, w, b, z):
         for d in range(x.shape[1]):
             products[d] = w[o, d] * x[n, d]
         z[n, o] = b[o] + products.sum()
-
-
-@numba.njit(parallel=True)
-def dropped_bias(x, w, b, z):
-    N, O = z.shape
-    for i in numba.prange(N * O):
-        n, o = i // O, i % O
-        total = np.float32(0)
-        for d in range(x.shape[1]):
-            total += w[o, d] * x[n, d]
-        z[n, o] = total
-
-
-@numba.njit(parallel=True)
-def swapped_axes(x, w, b, z):
-    N, O = z.shape
-    flat = z.reshape(-1)
-    for i in numba.prange(N * O):
-        n, o = i // O, i % O
-        total = b[o]
-        for d in range(x.shape[1]):
-            total += w[o, d] * x[n, d]
-        flat[o * N + n] = total
-
-
-@numba.njit(parallel=True)
-def misses_the_last_term(x, w, b, z):
-    N, O = z.shape
-    for i in numba.prange(N * O):
-        n, o = i // O, i % O
-        total = b[o]
-        for d in range(x.shape[1] - 1):
-            total += w[o, d] * x[n, d]
-        z[n, o] = total
 
 
 @numba.njit(parallel=True)
@@ -129,30 +74,19 @@ def calls_the_loops(x, w, b, z):
         loops.dense_forward(x[n : n + 1], w, b, z[n : n + 1])
 
 
-def returns_the_inputs_memory(x, w, b, z):
-    return x
-
-
 RIGHT = [
-    (dense, collapsed),
-    (dense, collapsed_outputs_first),
     (bound, lambda tasks, threads: tasks / np.ceil(tasks / threads)),
     (limit, lambda efficiency: efficiency / (1 - efficiency)),
 ]
 WRONG = [
     (dense, race, "right on fewer"),
     (dense, race_for_a_scratch_array, "both write element 0 of an array that the kernel made"),
-    (dense, dropped_bias, "the bias seems to be missing"),
-    (dense, swapped_axes, "several images"),
-    (dense, misses_the_last_term, "z["),
     (dense, only_for_one_thread, "right on fewer"),
-    (dense, returns_the_inputs_memory, "never written"),
     (dense, not_parallel, "not parallel: decorate it with @numba.njit(parallel=True)"),
     (dense, scratch_of_two_threads, "threads 0 and 2 of the prange both write element 0"),
     (dense, calls_the_loops, "expected a kernel of your own"),
     (bound, 8, "expected a function of tasks, threads"),
     (bound, lambda tasks, threads: min(tasks, threads) + 1, "too large"),
-    (bound, ..., "not yet answered"),
     (limit, lambda efficiency: 2 * efficiency * 0.5, "too small"),
     (limit, lambda efficiency: 1e6, "too large"),
 ]

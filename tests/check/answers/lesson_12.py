@@ -7,40 +7,6 @@ from cnnlab.lessons.lesson_12 import backward_input, reads, stores
 
 
 @numba.njit(parallel=True)
-def scatter_by_channel(dz, w, dx):
-    N, F, P, Q = dz.shape
-    C, K = dx.shape[1], w.shape[2]
-    for i in numba.prange(N * C):
-        n, c = i // C, i % C
-        out = dx[n, c]
-        out[:] = np.float32(0)
-        for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    for k in range(K):
-                        for l in range(K):
-                            out[p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
-
-
-@numba.njit(parallel=True)
-def gather_by_channel(dz, w, dx):
-    N, F, P, Q = dz.shape
-    _, C, H, W = dx.shape
-    K = w.shape[2]
-    for i in numba.prange(N * C):
-        n, c = i // C, i % C
-        for h in range(H):
-            for j in range(W):
-                total = np.float32(0)
-                for f in range(F):
-                    for k in range(K):
-                        for l in range(K):
-                            if 0 <= h - k < P and 0 <= j - l < Q:
-                                total += w[f, c, k, l] * dz[n, f, h - k, j - l]
-                dx[n, c, h, j] = total
-
-
-@numba.njit(parallel=True)
 def race_of_the_filters(dz, w, dx):
     """Images and filters collapsed: two filters of one image add to the same pixels."""
     N, F, P, Q = dz.shape
@@ -55,41 +21,6 @@ def race_of_the_filters(dz, w, dx):
                     for k in range(K):
                         for l in range(K):
                             dx[n, c, p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
-
-
-@numba.njit(parallel=True)
-def off_by_one_at_the_border(dz, w, dx):
-    N, F, P, Q = dz.shape
-    _, C, H, W = dx.shape
-    K = w.shape[2]
-    for i in numba.prange(N * C):
-        n, c = i // C, i % C
-        for h in range(H):
-            for j in range(W):
-                total = np.float32(0)
-                for f in range(F):
-                    for k in range(K):
-                        for l in range(K):
-                            if 0 < h - k < P and 0 <= j - l < Q:
-                                total += w[f, c, k, l] * dz[n, f, h - k, j - l]
-                dx[n, c, h, j] = total
-
-
-@numba.njit(parallel=True)
-def swapped_axes(dz, w, dx):
-    """Takes the filter's rows for its columns."""
-    N, F, P, Q = dz.shape
-    C, K = dx.shape[1], w.shape[2]
-    for i in numba.prange(N * C):
-        n, c = i // C, i % C
-        out = dx[n, c]
-        out[:] = np.float32(0)
-        for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    for k in range(K):
-                        for l in range(K):
-                            out[p + k, q + l] += w[f, c, l, k] * dz[n, f, p, q]
 
 
 @numba.njit(parallel=True)
@@ -114,37 +45,13 @@ def only_for_one_thread(dz, w, dx):
                                 dx[n, c, p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
 
 
-@numba.njit(parallel=True)
-def adds_to_what_was_there(dz, w, dx):
-    N, F, P, Q = dz.shape
-    C, K = dx.shape[1], w.shape[2]
-    for i in numba.prange(N * C):
-        n, c = i // C, i % C
-        for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    for k in range(K):
-                        for l in range(K):
-                            dx[n, c, p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
-
-
-def returns_the_inputs_memory(dz, w, dx):
-    return dz
-
-
 RIGHT = [
-    (backward_input, scatter_by_channel),
-    (backward_input, gather_by_channel),
     (reads, lambda filters, kernel: filters * kernel**2),
     (stores, lambda channels, kernel: channels * kernel**2 + 1),
 ]
 WRONG = [
     (backward_input, race_of_the_filters, "right on fewer"),
-    (backward_input, off_by_one_at_the_border, "one square image"),
-    (backward_input, swapped_axes, "dx["),
     (backward_input, only_for_one_thread, "right on fewer"),
-    (backward_input, adds_to_what_was_there, "set to zero first"),
-    (backward_input, returns_the_inputs_memory, "never written"),
     (reads, lambda filters, kernel: kernel**2 - 1, "too small"),
     (reads, lambda filters, kernel: filters * 24 * 24, "too large"),
     (stores, lambda channels, kernel: channels * kernel**2, "too small"),

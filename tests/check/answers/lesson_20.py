@@ -20,18 +20,6 @@ def along_a_tree(comm, array):
         distance *= 2
 
 
-def one_after_the_other(comm, array):
-    import numpy as np
-
-    if comm.rank:
-        comm.Send(array, 0)
-        return
-    other = np.empty_like(array)
-    for rank in range(1, comm.size):
-        comm.Recv(other, rank)
-        array += other
-
-
 def only_for_powers_of_two(comm, array):
     import numpy as np
 
@@ -50,19 +38,6 @@ def only_for_equal_values(comm, array):
     array *= comm.size
 
 
-def forgets_its_own(comm, array):
-    import numpy as np
-
-    if comm.rank:
-        comm.Send(array, 0)
-        return
-    other = np.empty_like(array)
-    array[:] = 0 if comm.size > 1 else array
-    for rank in range(1, comm.size):
-        comm.Recv(other, rank)
-        array += other
-
-
 def nobody_sends(comm, array):
     import numpy as np
 
@@ -72,14 +47,12 @@ def nobody_sends(comm, array):
 
 RIGHT = [
     (reduce, along_a_tree),
-    (reduce, one_after_the_other),
     (rounds, lambda n_ranks: math.ceil(math.log2(n_ranks))),
     (half_way, lambda latency, bandwidth: latency * bandwidth),
 ]
 WRONG = [
     (reduce, only_for_powers_of_two, "on 3 ranks"),
     (reduce, only_for_equal_values, "on 2 ranks"),
-    (reduce, forgets_its_own, "on 2 ranks: rank 0"),
     (reduce, nobody_sends, "deadlock"),
     (rounds, lambda n_ranks: n_ranks * 10, "too large"),
     (half_way, lambda latency, bandwidth: latency * bandwidth / 4, "too small"),

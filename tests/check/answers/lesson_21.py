@@ -9,10 +9,6 @@ def the_first_get_one_more(i, size, n):
     return first, first + each + (i < more)
 
 
-def rounded_down(i, size, n):
-    return n * i // size, n * (i + 1) // size
-
-
 def forgets_the_rest(i, size, n):
     return i * (n // size), (i + 1) * (n // size)
 
@@ -28,7 +24,6 @@ def one_too_many(i, size, n):
 
 RIGHT = [
     (blocks, the_first_get_one_more),
-    (blocks, rounded_down),
     (bugs, ["reduce", "division", "finalize"]),
     (factor, lambda before, after: after / before),
 ]

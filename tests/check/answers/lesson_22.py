@@ -13,10 +13,6 @@ def in_blocks(gradients, x, labels, size):
     return total
 
 
-def like_cards(gradients, x, labels, size):
-    return sum(gradients(x[r::size], labels[r::size]) for r in range(min(size, len(x))))
-
-
 def mean_of_means(gradients, x, labels, size):
     return in_blocks(gradients, x, labels, size) / size
 
@@ -36,12 +32,10 @@ RIGHT = [
     (ranks, lambda batch: batch + 1),
     (factor, lambda n_ranks: n_ranks),
     (shares, in_blocks),
-    (shares, like_cards),
 ]
 WRONG = [
     (ranks, lambda batch: batch, "too small"),
     (factor, lambda n_ranks: 1 / n_ranks, "too small"),
-    (factor, ..., "not yet answered"),
     (shares, mean_of_means, "0.5 times"),
     (shares, asks_for_nothing, "got 0 images"),
     (shares, forgets_the_rest, "on 3 ranks"),

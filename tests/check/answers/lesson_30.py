@@ -42,10 +42,8 @@ WRONG = [
     ),
     (guard, "dz[i] = 1", "expected the kernels of %%cuda"),
     (blocks, 64 * 784, "too large"),
-    (sectors, 4, "too small"),
     (sectors, 32, "too large"),
     (two_indices, weights("d >= D || o >= O", "d >= D"), "out of bounds"),
-    (two_indices, weights("d >= D || o >= O", "o * D + d >= O * D"), "out of bounds"),
     (two_indices, weights("blockIdx.y * blockDim.y + ", ""), "was not written"),
     (two_indices, weights("dw[o * D + d]", "dw[d * O + o]"), "dw["),
 ]

@@ -14,7 +14,6 @@ def changed(exercise, *pairs):
 
 
 SHUFFLES = "for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffff, sum, by);"
-SUMS = "    if (threadIdx.x == 0) db[f] = sum;"
 # The last barrier of the loop, and what may stand in its place.
 LAST = "weights[col][i];\n        __syncthreads();"
 SHARED = """
@@ -34,14 +33,12 @@ RIGHT = [
 ]  # fmt: skip
 WRONG = [
     (shuffle, changed(shuffle, (SHUFFLES, "")), "db["),
-    (shuffle, changed(shuffle, ("by = 16", "by = 8")), "db["),
     (shuffle, changed(shuffle, (SHUFFLES, SHARED)), "shared memory is used"),
     (shuffle, changed(shuffle, ("if (threadIdx.x == 0) db", "db")), "race"),
     (race, changed(race, (LAST, "weights[col][i];")), "race"),
     (race, changed(race, (LAST, "weights[col][i];\n        __syncwarp();")), "race"),
     (race, changed(race, (": 0.0f;\n        __syncthreads();", ": 0.0f;")), "uninitialised read"),
     (padding, changed(padding, ("pitch = 24", "pitch = edge")), "takes 2 turns"),
-    (padding, changed(padding, ("pitch = 24", "pitch = edge + 1")), "takes 2 turns"),
     (padding, changed(padding, ("pitch = 24", "pitch = 8")), "race"),
     (halo, changed(halo, ("p >= 0 && ", "")), "out of bounds"),
     (halo, changed(halo, ("i < edge * edge", "i < 64")), "uninitialised read"),

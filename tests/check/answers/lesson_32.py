@@ -37,7 +37,6 @@ RIGHT = [
 WRONG = [
     (atomic, lines("if (i < N * F * size) db[i / size % F] += dz[i];"), "numbers are right, but"),
     (atomic, lines("atomicAdd(&db[i / size % F], dz[i]);"), "out of bounds"),
-    (atomic, lines("if (i < N * F * size) atomicAdd(&db[i / size], dz[i]);"), "out of bounds"),
     (atomic, lines("if (i < N * F * size) atomicAdd(&db[i % F], dz[i]);"), "db["),
     (
         atomic,

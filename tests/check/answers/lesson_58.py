@@ -19,22 +19,6 @@ def whole_trainings(n, first, eta, rungs):
     return total
 
 
-def without_rounding(n, first, eta, rungs):
-    return n * first + sum(n / eta**k * (eta - 1) * first * eta ** (k - 1) for k in range(1, rungs))
-
-
-def round_by_round(n, p, g, compute, allreduce):
-    total = 0
-    while n > 0:
-        n -= p // g
-        total += compute / g + (allreduce if g > 1 else 0)
-    return total
-
-
-def no_rounds(n, p, g, compute, allreduce):
-    return n * g / p * (compute / g + (g > 1) * allreduce)
-
-
 def always_an_allreduce(n, p, g, compute, allreduce):
     return math.ceil(n * g / p) * (compute / g + allreduce)
 
@@ -66,14 +50,11 @@ def promoter(lowest=False, again=False, early=False, up=False, worst=False):
 
 RIGHT = [
     (epochs, summed),
-    (groups, round_by_round),
     (brackets, by_logarithm),
     (promote, promoter()),
 ]
 WRONG = [
     (epochs, whole_trainings, "epochs("),
-    (epochs, without_rounding, "epochs("),
-    (groups, no_rounds, "groups("),
     (groups, always_an_allreduce, "groups("),
     (brackets, rounded_down, "longest 81"),
     (brackets, lambda longest, eta: by_logarithm(longest, eta)[::-1], "longest 81"),

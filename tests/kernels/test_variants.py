@@ -1,0 +1,172 @@
+"""Four ways to convolve: right, standing alone, with the memory that they say."""
+
+import inspect
+import tracemalloc
+from fractions import Fraction
+
+import numba
+import numpy as np
+import pytest
+from cnnlab.kernels.variants.pieces import gradients_in_pieces
+
+from cnnlab import check
+from cnnlab.check import inputs
+from cnnlab.kernels.registers import LANES
+from cnnlab.kernels.variants import convolutions, probes
+from cnnlab.kernels.variants.convolutions import (
+    POINTS,
+    WAYS,
+    cook_toom,
+    cut,
+    fold,
+    join,
+    unfold,
+)
+from cnnlab.kernels.vector.side_by_side import scratch_memory
+from cnnlab.kernels.vector.steps import Weights
+from cnnlab.measure.bench import exact_gradients
+from cnnlab.network import Network
+
+OPERATIONS = ["conv_forward", "conv_backward_weights", "conv_backward_input"]
+ROUNDING = {"FFT": 1, "Winograd": 100}  # times that of a sum, see `check.try_case`
+EVERY = [(name, operation) for name in WAYS for operation in OPERATIONS]
+BUFFERS = 2**17  # bytes that NumPy takes now and then, whatever the size
+
+
+@pytest.mark.parametrize("name, operation", EVERY)
+def test_a_way_agrees_with_the_reference(name, operation):
+    function, extra = getattr(WAYS[name], operation), ROUNDING.get(name, 0)
+    verdict = check.kernel(operation, function, cases=inputs.TRANSFORMED, normwise=extra)
+    assert verdict, str(verdict)
+
+
+@pytest.mark.parametrize("name, operation", [each for each in EVERY if each[0] != "vector"])
+@pytest.mark.parametrize("sizes", [(16, 16, 16, 28, 30, 3), (32, 2, 32, 26, 28, 5)])
+def test_a_way_needs_the_workspace_that_it_says(name, operation, sizes, monkeypatch):
+    if name != "FFT":  # what compiled code allocates is not traced
+        for module in (convolutions, convolutions):
+            for each, kernel in list(vars(module).items()):
+                if isinstance(kernel, numba.core.dispatcher.Dispatcher):
+                    monkeypatch.setattr(module, each, traced(kernel))
+    arrays = [*inputs.draw(operation, inputs.case("", *sizes)).values()]
+    way = WAYS[name]
+    getattr(way, operation)(*arrays)  # the matrices are made, and the plans of the transform
+    tracemalloc.start()
+    getattr(way, operation)(*arrays)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    said = way.workspace(operation, *sizes)
+    assert 0.6 * said <= peak <= 1.01 * said + BUFFERS
+
+
+def traced(kernel):
+    """A compiled function whose results are copied, so that they are counted."""
+
+    def call(*arguments):
+        made = kernel(*arguments)
+        return made if made is None else made.copy()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "module, way", [(convolutions, "im2col"), (convolutions, "fft"), (convolutions, "winograd")]
+)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_way_runs_from_its_file_alone(module, way, operation):
+    source, alone = inspect.getsource(module), {}
+    assert "cnnlab" not in source
+    exec(source, alone)
+    case = inputs.TRANSFORMED[4]
+    assert check.try_case(operation, alone[f"{operation}_{way}"], case, normwise=100)
+
+
+def test_spectra_come_with_frequencies_first_and_go_back():
+    x = np.random.default_rng(0).random((2, 3, 7, 9)).astype(np.float32)
+    spectrum = convolutions.spectra(x, (7, 9))
+    assert spectrum.shape == (7, 5, 2, 3) and spectrum.dtype == np.complex64
+    assert spectrum.flags.c_contiguous  # a BLAS takes them as they are
+    np.testing.assert_allclose(spectrum[0, 0], x.sum(axis=(2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(convolutions.maps(spectrum, (7, 9)), x, atol=1e-6)
+
+
+def test_a_column_is_a_window_and_folding_is_its_transpose():
+    rng = np.random.default_rng(0)
+    x = rng.random((2, 3, 7, 9)).astype(np.float32)
+    columns = np.empty((3, 4, 4, 2, 4, 6), np.float32)
+    unfold(x, columns)
+    for n, p, q in np.ndindex(2, 4, 6):
+        window = x[n, :, p : p + 4, q : q + 4]
+        np.testing.assert_array_equal(columns[:, :, :, n, p, q], window)
+    other, back = rng.random(columns.shape).astype(np.float32), np.empty_like(x)
+    fold(other, back)
+    np.testing.assert_allclose((back * x).sum(), (other * columns).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 4])
+def test_pieces_of_any_size_give_the_gradients_of_the_batch(n_blocks):
+    network, n = Network(), 4 * LANES
+    params, grads = network.parameters(), network.zeros()
+    images = np.random.default_rng(0).random((n, *network.image_shape), np.float32)
+    labels = np.arange(n) % network.classes
+    shapes = tuple(array.shape for array in params)
+    scratch = scratch_memory("a test", (4,), network.image_shape, shapes)
+    gradients_in_pieces(Weights(*params), Weights(*grads), images, labels, scratch, n_blocks)
+    exact = exact_gradients(params, images, labels)
+    np.testing.assert_allclose(grads.flat, exact.flat, rtol=2e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [0, 1, 17, 100])
+def test_sums_add_up_all_numbers(n):
+    a = np.arange(4 * n, dtype=np.float32)
+    assert probes.add_up_1(a) == a.sum()
+    assert probes.add_up_2(*a.reshape(2, -1)) == probes.add_up_4(*a.reshape(4, -1)) == a.sum()
+    assert probes.read_all(a, 3) == 3 * a.sum()
+
+
+@pytest.mark.parametrize("stride", [1, 3, 64, 200])
+def test_touch_reads_every_stride_th_number(stride):
+    a = np.arange(100, dtype=np.float32)
+    assert probes.touch(a, stride) == a[::stride].sum()
+
+
+def test_follow_goes_where_it_is_told():
+    places = np.array([2, 0, 3, 1], np.uint64)
+    assert [probes.follow(places, n) for n in range(5)] == [0, 2, 3, 1, 0]
+
+
+def test_roots_are_added_up_below_the_limit_only():
+    a = np.array([0.25, 0.5, 0.36, 9], np.float32)
+    assert probes.roots_below(a, np.float32(0.5)) == pytest.approx(0.5 + 0.6)
+
+
+TILES = [(m, r) for r in (1, 2, 3, 4, 5) for m in range(1, 9)]
+
+
+@pytest.mark.parametrize("m, r", TILES)
+def test_the_matrices_are_exact(m, r):
+    A, G, B = (np.array(each, dtype=object) for each in cook_toom(m, r))
+    assert A.shape == (m + r - 1, m) and G.shape == (m + r - 1, r) and len(B) == m + r - 1
+    rng = np.random.default_rng(0)
+    x, w = ([Fraction(int(i)) for i in rng.integers(-9, 10, n)] for n in (m + r - 1, r))
+    results = A.T @ ((G @ w) * (B @ x))
+    assert results.tolist() == [sum(w[k] * x[i + k] for k in range(r)) for i in range(m)]
+
+
+def test_more_points_than_there_are_are_refused():
+    most = len(POINTS) + 2
+    cook_toom(most - 3, 3)
+    with pytest.raises(ValueError, match=rf"^m \+ r: expected at most {most}, got {most + 1}$"):
+        cook_toom(most - 2, 3)
+
+
+def test_tiles_overlap_by_a_kernel_and_are_zero_beyond_the_edge():
+    x = np.random.default_rng(0).random((2, 3, 7, 9)).astype(np.float32)
+    tiles = cut(x, 4, 2, 3, 4)
+    padded = np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 1)))
+    for n, p, q in np.ndindex(2, 3, 4):
+        window = padded[n, :, 2 * p : 2 * p + 4, 2 * q : 2 * q + 4]
+        np.testing.assert_array_equal(tiles[:, :, :, n, p, q].transpose(2, 0, 1), window)
+    z = np.empty_like(x)
+    join(cut(x, 2, 2, 4, 5), np.full(3, 0.5, np.float32), z)
+    np.testing.assert_array_equal(z, x + np.float32(0.5))

@@ -1,0 +1,275 @@
+"""The challenge under a cap of workspace."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.variants.convolutions import WAYS, conv_forward_im2col
+from cnnlab.lessons import lesson_51
+from cnnlab.lessons.lesson_51 import (
+    BUFFERS,
+    Piece,
+    Plan,
+    allocated,
+    challenge,
+    fastest,
+    front,
+    pareto,
+    share_the_cap,
+)
+from cnnlab.measure import timing
+from cnnlab.network import Conv, Dense, Network, ReLU, Sigmoid
+
+PLACE = Network((Conv(6, 5), Dense(10), Sigmoid()), (8, 16, 16))["conv"]
+PLANS = {"planned": Plan((Piece("vector", 5), Piece("im2col", 3)), 1.0, 1)}
+COLUMNS = 4 * 8 * 12**2 * (8 * 25 + 6)  # bytes: im2col of all eight images
+
+
+def in_pairs(x, w, b, z):
+    for first in range(0, len(x), 2):
+        conv_forward_im2col(x[first : first + 2], w, b, z[first : first + 2])
+
+
+def wrong(x, w, b, z):
+    z[:] = 0
+
+
+def test_a_kernel_under_the_cap_is_timed_beside_the_plans(capsys):
+    timings = challenge("conv_forward", in_pairs, PLACE, PLANS, COLUMNS / 4, repeats=2)
+    assert list(timings) == ["planned", "mine"] and timings["mine"].n == 2
+    assert "bytes of workspace, where the cap is" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "mine, cap, said",
+    [
+        (wrong, 1e9, "not yet right"),
+        (conv_forward_im2col, COLUMNS / 4, "✗ conv_forward: "),
+        (..., 1e9, "the challenge is still open"),
+    ],
+)
+def test_any_other_is_not(mine, cap, said, capsys):
+    assert challenge("conv_forward", mine, PLACE, PLANS, cap) is None
+    assert said in capsys.readouterr().out
+
+
+def test_what_numpy_allocates_is_counted_at_its_peak():
+    def kernel(x, z):
+        for _ in range(3):
+            z[:] = np.ones(2**20, np.float32)[0] + x
+
+    assert 4 * 2**20 <= allocated(kernel, [np.zeros(5), np.empty(5)]) <= 4 * 2**20 + BUFFERS
+
+
+OPERATIONS = ("conv_forward", "conv_backward_weights", "conv_backward_input")
+NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid()), (2, 9, 8))
+PLAN = Plan((Piece("im2col", 3), Piece("FFT", 2), Piece("vector", 1), Piece("Winograd", 1)), 1, 1)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_micro_batches_by_different_ways_give_what_the_batch_gives(operation):
+    place = NETWORK["conv1"]
+    arrays = lesson_51.arguments(operation, place, 7)
+    exact = [array.astype(np.float64) for array in arrays]
+    getattr(KERNELS["reference"], operation)(*exact)
+    for output in (arrays[-1].copy(), np.full_like(arrays[-1], np.nan)):
+        lesson_51.in_micro_batches(operation, PLAN, *arrays[:-1], output)
+        timing.same(output, exact[-1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_costs_are_those_of_every_way_and_size(operation):
+    place, sizes = NETWORK["conv2"], (1, 2, 4)
+    result = lesson_51.costs(operation, place, sizes, repeats=1)
+    assert result.n_images == 4 and list(result.times) == list(WAYS)
+    for name, way in WAYS.items():
+        assert list(result.times[name]) == list(sizes)
+        for size in sizes:
+            assert result.times[name][size] == result.timings[name][size].median
+            said = way.workspace(operation, size, 3, 2, 7, 6, 3)
+            more = 4 * 2 * 3 * 3 * 3 if operation == "conv_backward_weights" and size < 4 else 0
+            assert result.workspaces[name][size] == said + more
+        whole = result.whole[name]
+        assert whole.pieces == (Piece(name, 4),) and whole.seconds == result.times[name][4]
+        assert whole.workspace == result.workspaces[name][4]
+    assert all(sum(piece.n_images for piece in plan.pieces) == 4 for plan in result.front)
+    assert min(p.seconds for p in result.front) <= min(p.seconds for p in result.whole.values())
+
+
+def test_a_way_that_is_wrong_is_not_timed():
+    def wrong(x, w, b, z):
+        z[:] = 0
+
+    algorithms = {name: WAYS[name] for name in ("vector", "im2col")}
+    algorithms["im2col"] = dataclasses.replace(algorithms["im2col"], conv_forward=wrong)
+    with pytest.raises(AssertionError, match="conv_forward by im2col: "):
+        lesson_51.costs("conv_forward", NETWORK["conv1"], [2], algorithms=algorithms, repeats=1)
+
+
+def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
+    seen = {}
+
+    def compare(calls, repeats):
+        for (name, size), call in calls.items():
+            plan, images = call.args[1], len(call.args[2])
+            assert plan.pieces == (Piece(name, size),) * (images // size)
+            seen[size] = images
+        return {key: timing.Timing("", (len(c.args[1].pieces) * 1.0,)) for key, c in calls.items()}
+
+    monkeypatch.setattr(timing, "compare", compare)
+    result = lesson_51.costs("conv_backward_weights", NETWORK["conv1"], (1, 3, 16, 32))
+    assert seen == {1: 16, 3: 15, 16: 16, 32: 32}
+    assert {t for by_size in result.times.values() for t in by_size.values()} == {1.0}
+
+
+def tables(rng, sizes=(1, 2, 3, 4)):
+    """Random times and workspaces of three algorithms, some of which lack some sizes."""
+    times, workspaces = {}, {}
+    for name in ("direct", "im2col", "fourier"):
+        offered = [size for size in sizes if rng.random() < 0.7] or [sizes[0]]
+        times[name] = {size: float(rng.integers(1, 30)) for size in offered}
+        workspaces[name] = {size: int(rng.integers(0, 10)) for size in offered}
+    return times, workspaces
+
+
+def every_plan(times, workspaces, n_images):
+    """All ways to make up a batch, whatever they need; their order does not matter."""
+    pieces = [Piece(name, size) for name in times for size in times[name]]
+    plans = []
+    for n in range(1, n_images + 1):
+        for chosen in itertools.combinations_with_replacement(pieces, n):
+            if sum(size for _, size in chosen) == n_images:
+                seconds = sum(times[name][size] for name, size in chosen)
+                plans.append(Plan(chosen, seconds, max(workspaces[a][m] for a, m in chosen)))
+    return plans
+
+
+def worth(plans):
+    return sorted({(plan.workspace, plan.seconds) for plan in plans})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_fastest_is_that_of_all_plans(seed):
+    rng = np.random.default_rng(seed)
+    times, workspaces = tables(rng)
+    n_images, cap = int(rng.integers(1, 6)), int(rng.integers(0, 10))
+    fitting = [p for p in every_plan(times, workspaces, n_images) if p.workspace <= cap]
+    plan = fastest(times, workspaces, n_images, cap)
+    assert (plan is None) == (not fitting)
+    if fitting:
+        assert plan.seconds == min(p.seconds for p in fitting)
+        assert sum(size for _, size in plan.pieces) == n_images
+        assert plan.seconds == sum(times[name][size] for name, size in plan.pieces)
+        assert plan.workspace == max(workspaces[name][size] for name, size in plan.pieces) <= cap
+
+
+@pytest.mark.parametrize("by_size", [{1: 1.0, 2: 2.0}, {2: 2.0, 1: 1.0}])
+def test_of_equally_fast_plans_the_smaller_is_taken(by_size):
+    times, workspaces = {"a": by_size}, {"a": {1: 5, 2: 9}}
+    assert fastest(times, workspaces, 4) == Plan((Piece("a", 1),) * 4, 4.0, 5)
+
+
+def test_without_a_cap_everything_is_allowed_and_just_the_cap_is_room():
+    times, workspaces = {"a": {4: 1.0}, "b": {4: 2.0}}, {"a": {4: 100}, "b": {4: 1}}
+    assert fastest(times, workspaces, 4).pieces == (Piece("a", 4),)
+    assert fastest(times, workspaces, 4, cap=100).pieces == (Piece("a", 4),)
+    assert fastest(times, workspaces, 4, cap=99).pieces == (Piece("b", 4),)
+    assert fastest(times, workspaces, 4, cap=0) is fastest(times, workspaces, 3) is None
+
+
+@pytest.mark.parametrize("n_images", [0, -1, 2.5])
+def test_a_batch_has_images(n_images):
+    with pytest.raises(ValueError, match="n_images: expected a whole number of at least 1"):
+        fastest({"a": {1: 1.0}}, {"a": {1: 1}}, n_images)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_front_holds_what_no_plan_beats(seed):
+    times, workspaces = tables(np.random.default_rng(seed))
+    plans = every_plan(times, workspaces, 4)
+    unbeaten = [
+        p
+        for p in plans
+        if not any(
+            q.workspace <= p.workspace and q.seconds <= p.seconds and q[1:] != p[1:] for q in plans
+        )
+    ]
+    result = front(times, workspaces, 4)
+    assert [(p.workspace, p.seconds) for p in result] == worth(unbeaten) == worth(pareto(plans))
+
+
+def points(rng, n):
+    """Plans of a layer that differ in time and workspace."""
+    return [Plan((), float(rng.random()), int(rng.integers(0, 10**7))) for _ in range(n)]
+
+
+def enumerated(fronts, cap):
+    """The least seconds of one plan a layer under the cap; inf if there is none."""
+    fitting = (
+        sum(plan.seconds for plan in plans)
+        for plans in itertools.product(*fronts.values())
+        if sum(plan.workspace for plan in plans) <= cap
+    )
+    return min(fitting, default=math.inf)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_layers_share_a_cap_as_if_all_were_tried(seed):
+    rng = np.random.default_rng(seed)
+    fronts = {f"conv{i}": points(rng, int(rng.integers(1, 5))) for i in range(4)}
+    possible = [sum(p.workspace for p in c) for c in itertools.product(*fronts.values())]
+    for cap in (rng.choice(possible), min(possible), max(possible), min(possible) - 1):
+        best = enumerated(fronts, cap)
+        if best == math.inf:
+            with pytest.raises(ValueError, match=f"cap: expected at least {min(possible):,} bytes"):
+                share_the_cap(fronts, cap)
+            continue
+        chosen = share_the_cap(fronts, cap)
+        assert list(chosen) == list(fronts)
+        assert all(plan in fronts[name] for name, plan in chosen.items())
+        assert sum(plan.workspace for plan in chosen.values()) <= cap
+        assert math.isclose(sum(plan.seconds for plan in chosen.values()), best)
+
+
+def test_the_least_is_found_not_one_near_it():
+    rng = np.random.default_rng(1)
+    fronts = {
+        f"conv{i}": [Plan((), 1 + 1e-3 * rng.random(), int(rng.integers(1, 1000))) for _ in "abcde"]
+        for i in range(16)
+    }
+    cap, least = 4000, {0: 0.0}  # bytes used → the least seconds with just these
+    for plans in fronts.values():
+        more = [(n + p.workspace, t + p.seconds) for n, t in least.items() for p in plans]
+        least = {}
+        for used, seconds in more:
+            if used <= cap:
+                least[used] = min(seconds, least.get(used, math.inf))
+    chosen = share_the_cap(fronts, cap)
+    best = min(least.values())
+    assert math.isclose(sum(plan.seconds for plan in chosen.values()), best, rel_tol=1e-9)
+
+
+SMALL = Plan((Piece("vector", 1), Piece("vector", 3)), 8e-3, 1024)
+LARGE = Plan((Piece("FFT", 4),), 4e-3, 2**21)
+
+
+def test_the_front_stands_beside_the_ways_undivided_and_what_was_run():
+    ax = lesson_51.workspaces_front([SMALL, LARGE], {"FFT": LARGE}, [(1024, 9e-3), (1024, 7e-3)])
+    lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
+    assert lines[1] == ([1, 2048], [8, 4])
+    assert lines[2] == ([2048], [4]) and lines[3] == ([1, 1], [9, 7])
+    assert ax.texts[0].get_text() == "FFT"
+    assert lines[0][0][:2] == [1, 2048] and lines[0][1][-1] == 4
+
+
+def test_plans_are_rows_of_micro_batches():
+    ax = lesson_51.plans({"1 KiB": SMALL, "2 MiB": LARGE})
+    bars = [(bar.get_x(), bar.get_width(), round(bar.get_y() + 0.33)) for bar in ax.patches]
+    assert bars == [(0, 1, 0), (1, 3, 0), (0, 4, 1)]
+    assert [text.get_text() for text in ax.texts] == ["8.00 ms, 1.00 KiB", "4.00 ms, 2.00 MiB"]
+    assert ax.patches[0].get_facecolor() == ax.patches[1].get_facecolor()
+    assert ax.patches[0].get_facecolor() != ax.patches[2].get_facecolor()

@@ -1,0 +1,330 @@
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+
+from cnnlab import measure
+from cnnlab.data import load
+from cnnlab.kernels import KERNELS
+from cnnlab.measure import EPOCH, FLOPS, bench, layer_shapes, machine, timing
+from cnnlab.measure.bench import Contestant, exact_gradients
+from cnnlab.measure.timing import Timing
+from cnnlab.training import RATE, method
+
+
+def contestant(name, n_images, batch, n_threads=1):
+    return Contestant(KERNELS[name], load("digits", n_images, 10), batch, n_threads)
+
+
+def test_batches_cycle_through_all_images(monkeypatch):
+    monkeypatch.setattr(method, "IN_A_ROW", 45)
+    one = contestant("loops", 50, 20)
+    first, second, third = (one.next_batches() for _ in range(3))
+    assert len(set(first) | set(second)) == 40 and (first == third).all()
+    many = contestant("vector", 50, 20)
+    assert many.n_steps == 2 and len(set(many.next_batches())) == 40  # two steps in a call
+    few = contestant("vector", 30, 20)
+    assert len(few.next_batches()) == 40 and set(few.next_batches()) == set(range(30))
+
+
+@pytest.mark.parametrize("name, n_threads", [("loops", 1), ("threads", 2)])
+def test_only_parallel_strategies_run_on_several_threads(name, n_threads):
+    assert contestant(name, 20, 10, 2).n_threads == n_threads
+
+
+def test_a_call_trains_on_its_batches():
+    one = contestant("loops", 40, 10)
+    before = one.replica.params.copy()
+    one.steps()
+    x = one.replica.images[one.order[:10]]
+    grads = exact_gradients(before, x, one.replica.labels[one.order[:10]])
+    expected = before.flat - RATE / 10 * grads.flat
+    np.testing.assert_allclose(one.replica.params.flat, expected, atol=1e-6)
+
+
+def test_a_wrong_step_is_found(monkeypatch):
+    one = contestant("vector", 40, 10)
+    monkeypatch.setattr(one.replica.optimizer, "rate", 2 * RATE)
+    with pytest.raises(AssertionError, match="parameters after a step of vector"):
+        one.check()
+
+
+def own_process(names, *plan):
+    """Stands for the measurement: the number of the process in place of seconds."""
+    return {"loops": Timing("loops", (float(os.getpid()),) * 2)}, {"loops": {"n_threads": 1}}
+
+
+def test_processes_are_fresh_and_their_samples_kept_together(monkeypatch):
+    monkeypatch.setattr(bench, "in_this_process", own_process)
+    timings, facts = bench.fresh_epochs(2, ["loops"], None, 16, 1, None, 2)
+    one, again, two, also = timings["loops"].samples
+    assert one == again != two == also and os.getpid() not in (one, two)
+    assert timings["loops"].processes == 2 and facts == {"loops": {"n_threads": 1}}
+
+
+def test_in_one_process_it_is_this_one():
+    timings, facts = bench.fresh_epochs(1, ["vector"], load("digits", 64, 10), 16, 1, None, 2)
+    assert facts["vector"]["n_threads"] == 1 and timings["vector"].processes == 1
+    assert set(timings) - {bench.ALONE, bench.TOGETHER} == {"vector", bench.PEAK}
+
+
+def test_a_failure_in_a_process_is_raised_here():
+    with pytest.raises(ValueError, match="batch"):
+        bench.fresh_epochs(2, ["vector"], load("digits", 64, 10), 0, 1, None, 2)
+
+
+def test_as_many_networks_as_threads_are_trained_on_their_own(monkeypatch):
+    made = []
+
+    class Noted(bench.Replica):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(bench, "Replica", Noted)
+    one = Contestant(KERNELS["vector"], load("digits", 64, 10), 16)
+    several = bench.OnTheirOwn(one, 3)
+    with several.threads:
+        several(2)
+    assert [bool(replica.grads.flat.any()) for replica in made] == [True, True, False]
+    assert len({id(replica.params.flat) for replica in [one.replica, *made]}) == 4
+
+
+def test_the_shapes_are_those_of_a_step_of_the_reports_network():
+    shapes = bench.layer_shapes(7)
+    assert shapes["conv_forward"] == {
+        "x": (7, 1, 28, 28), "w": (6, 1, 5, 5), "b": (6,), "z": (7, 6, 24, 24)
+    }  # fmt: skip
+    assert shapes["pool_backward_input"] == {
+        "dz": (7, 6, 6, 6), "w": (6, 4, 4), "dx": (7, 6, 24, 24)
+    }  # fmt: skip
+    assert shapes["dense_backward_weights"] == {"x": (7, 216), "dz": (7, 10), "dw": (10, 216)}
+    assert shapes["sigmoid"] == {"z": (7, 6, 24, 24), "y": (7, 6, 24, 24)}
+    assert shapes["cross_entropy"] == {"y": (7, 10), "labels": (7,), "dz": (7, 10)}
+    assert "conv_backward_input" not in shapes  # no step needs the first layer's
+
+
+def test_a_wrong_operation_is_not_timed(monkeypatch):
+    def without_bias(x, w, b, z, stride=4):
+        return KERNELS["reference"].kernel("pool_forward")(x, w, np.zeros_like(b), z, stride)
+
+    monkeypatch.setattr(KERNELS["loops"].module, "pool_forward", without_bias)
+    monkeypatch.delitem(KERNELS["loops"].__dict__, "pool_forward", raising=False)
+    with pytest.raises(AssertionError, match="pool_forward of loops"):
+        bench.layers(["loops"], 2, 1)
+
+
+REPORT = {
+    "results": [{"kernels": "loops"}],
+    "machine": {"cpu": "Intel Xeon @ 2.20GHz", "simd": "AVX-512, 16"},
+}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        (None, "bench-intel-xeon-2-20ghz-avx-512.json"),
+        ("Tesla T4", "bench-intel-xeon-2-20ghz-avx-512-tesla-t4.json"),
+    ],
+)
+def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, gpu, name):
+    monkeypatch.setattr(bench.cuda, "gpu", lambda: (gpu is not None, gpu))
+    monkeypatch.setattr(bench.cuda, "where", lambda: gpu)
+    path = bench.keep(REPORT, tmp_path / "new" / "folder")
+    assert path == tmp_path / "new" / "folder" / name
+    assert json.loads(path.read_text()) == REPORT and path.read_text().endswith("}\n")
+    assert [file.name for file in path.parent.iterdir()] == [name]
+
+
+def test_recorded_rows_are_those_of_all_files(tmp_path):
+    assert bench.recorded(tmp_path / "nowhere") == []
+    for number in (1, 2):
+        content = {"results": [{"kernels": "loops", "number": number}]}
+        (tmp_path / f"bench-{number}.json").write_text(json.dumps(content))
+    (tmp_path / "other.json").write_text("{}")
+    assert [row["number"] for row in bench.recorded(tmp_path)] == [1, 2]
+
+
+def test_the_committed_measurements_can_be_read():
+    rows = bench.recorded()
+    assert {"loops", "vector", "threads"} <= {row["kernels"] for row in rows}
+    assert all(row["seconds_per_epoch"] > 0 for row in rows)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    data, said = load("digits", 64, 10), io.StringIO()
+    result = bench.run(["vector", "loops"], data, batch=16, repeats=3, progress=said)
+    assert said.getvalue().startswith("measuring whole steps in this process, then layers\n")
+    return result
+
+
+def test_every_contestant_has_a_row(measured):
+    assert [row["kernels"] for row in measured["results"]] == ["vector", "loops"]
+    assert measured["machine"] == machine.describe()
+    for row in measured["results"]:
+        low, high = row["seconds_interval"]
+        assert low <= row["seconds_per_epoch"] <= high and len(row["samples"]) == 3
+        assert row["images_per_second"] == pytest.approx(EPOCH / row["seconds_per_epoch"])
+        assert row["gflops"] == pytest.approx(FLOPS / row["seconds_per_epoch"] / 1e9)
+        assert 0 < row["peak_fraction"] < 1.5
+        assert set(row["layers"]) == set(layer_shapes(1))
+        assert (row["batch"], row["n_threads"], row["n_images"]) == (16, 1, 60_000)
+
+
+def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
+    vector, loops = measured["results"]
+    assert measured["ratio_to"] == loops["ratio_to"] == "loops" and loops["ratio"] == 1
+    assert vector["ratio_interval"][0] <= vector["ratio"] <= vector["ratio_interval"][1]
+
+    def epochs(processes, names, *_):
+        facts = {name: {"n_threads": 1, "machine": "here"} for name in names}
+        return {name: Timing(name, (2.0,)) for name in [*names, bench.PEAK]}, facts
+
+    monkeypatch.setattr(bench, "fresh_epochs", epochs)
+    monkeypatch.setattr(bench, "layers", lambda *_: {})
+    result = bench.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
+    assert result["ratio_to"] == "vector" and result["results"][0]["layers"] == {}
+
+
+ROW = {
+    "kernels": "loops", "batch": 64, "seconds_per_epoch": 12.34, "seconds_interval": [12.0, 13.0],
+    "gflops": 1.84, "peak_fraction": 0.021, "ratio": 1.0, "ratio_interval": [1.0, 1.0],
+    "layers": {"conv_forward": 5.0, "sigmoid": 1.25}, "n_threads": 1,
+    "machine": "here",
+}  # fmt: skip
+FUSED = ROW | {"kernels": "device, fused", "ratio": 101.0, "ratio_interval": [99, 105]}
+FUSED["layers"] = {}
+
+
+def test_the_table_aligns_its_columns_and_lists_operations():
+    text = bench.table(
+        {"results": [ROW, FUSED], "ratio_to": "loops", "peak_gflops": 87.6, "bound": None}
+    )
+    first, *lines = text.split("\n")
+    assert first.startswith("An epoch of 60,000 images at batch 64, ") and "88 GFLOP/s" in first
+    assert lines == [
+        "                       seconds  GFLOP/s  of peak  times faster than loops",
+        "loops          12.3 (12 to 13)      1.8       2%  1 (1 to 1)",
+        "device, fused  12.3 (12 to 13)      1.8       2%  101 (99 to 105)",
+        "",
+        "seconds by operation  loops",
+        "conv_forward              5",
+        "sigmoid                1.25",
+    ]
+
+
+def test_a_batch_has_at_most_as_many_images_as_there_are():
+    with pytest.raises(ValueError, match=r"^batch: expected at most the 64 images, got 65$"):
+        bench.run(["vector"], load("digits", 64, 10), batch=65, progress=io.StringIO())
+
+
+@pytest.mark.parametrize("bound, quiet", [(0.98, True), (0.9, False)])
+def test_threads_are_compared_with_what_the_cores_allow(bound, quiet):
+    one = ROW | {"kernels": "vector", "seconds_per_epoch": 2.0}
+    two = ROW | {"kernels": "threads", "seconds_per_epoch": 1.25, "n_threads": 2}
+    lines = bench.efficiencies(
+        {"results": [ROW, one, two], "bound": bound, "machine": {"cpu": "here"}}
+    )
+    assert ("not quiet" in lines[0]) != quiet and f"{bound:.2f} of the speed" in lines[0]
+    assert lines[1:] == [
+        f"threads on 2 threads: efficiency 0.80 against vector, {0.8 / bound:.2f} of that bound."
+    ]
+    assert bench.efficiencies({"results": [two], "bound": None}) == []
+
+
+@pytest.mark.parametrize("second, kept", [(0.8, 0.9), (0.95, 0.95)])
+def test_a_machine_that_is_not_quiet_is_measured_again_and_the_better_run_kept(
+    second, kept, monkeypatch
+):
+    bounds, said = [0.9, second], io.StringIO()
+
+    def epochs(processes, names, *_):
+        bound = bounds.pop(0)
+        times = {"vector": bound, "peak": 0.1, bench.ALONE: bound, bench.TOGETHER: 1}
+        facts = {"vector": {"n_threads": 1, "machine": "here"}}
+        return {name: Timing(name, (time,)) for name, time in times.items()}, facts
+
+    monkeypatch.setattr(bench, "fresh_epochs", epochs)
+    monkeypatch.setattr(bench, "layers", lambda *_: {})
+    result = bench.run(["vector"], load("digits", 64, 10), progress=said)
+    assert result["bound"] == result["results"][0]["seconds_per_epoch"] == kept and not bounds
+    assert "not quiet: networks on their own, one a core, have 0.90" in said.getvalue()
+
+
+def test_the_device_trains_in_four_ways_that_are_checked():
+    result = measure.contestants(["device"], load("digits", 20, 10), 8, 1, None)
+    rungs = ["device", "device, fused", "device, block", "device, graph"]
+    assert list(result) == rungs
+    for one in result.values():
+        one.check()
+        for _ in range(3):  # 20 images are two batches and a half: then the set begins again
+            one.steps()
+    one._call = lambda: None
+    with pytest.raises(AssertionError, match="parameters on the device"):
+        one.check()
+    one._step._labels[...] += 1  # what the device has is not what is expected
+    with pytest.raises(AssertionError, match="gradients on the device"):
+        one.check()
+
+
+def contestants(*names, n_images=50, against=None):
+    return bench.contestants(names, load("digits", n_images, 10), 20, 1, against)
+
+
+def test_contestants_have_the_names_of_their_strategies():
+    result = contestants("vector", "loops")
+    assert {name: one.strategy.name for name, one in result.items()} == {
+        "vector": "vector",
+        "loops": "loops",
+    }
+    with pytest.raises(ValueError, match="against: expected one of torch, got 'jax'"):
+        contestants("loops", against="jax")
+
+
+def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):
+    monkeypatch.setattr(method, "IN_A_ROW", 45)
+    result = contestants("loops", "vector")
+    taken = {name: one.steps for name, one in result.items()}
+    calls = {}
+
+    def compare(given, **how):
+        calls.update(given)
+        return {name: timing.Timing(name, (6.0,)) for name in given}
+
+    monkeypatch.setattr(timing, "compare", compare)
+    timed = bench.step_times(result, others={"other": print})
+    assert calls == taken | {"other": print}
+    assert {name: t.samples for name, t in timed.items()} == {
+        "loops": (6.0,),
+        "vector": (3.0,),  # two in a call
+        "other": (6.0,),
+    }
+    epoch = {name: t.median for name, t in bench.epochs(result, 20, 1).items()}
+    assert epoch == {"loops": 6 * 3000, "vector": 3 * 3000}
+
+
+def test_the_peak_takes_part_as_the_time_of_an_epochs_multiply_adds(monkeypatch):
+    monkeypatch.setattr(bench.machine, "peak_sweep", lambda: (print, bench.FLOPS / 2))
+
+    def compare(given, *, min_time, **how):
+        assert min_time == 0.03
+        return {name: timing.Timing(name, (3.0,)) for name in given}
+
+    monkeypatch.setattr(timing, "compare", compare)
+    result = bench.epochs(contestants("loops"), 20, 1, peak=True, min_time=0.03)
+    assert result["peak"].median == 6 and result["loops"].median == 9000
+
+
+def test_a_wrong_contestant_is_not_timed(monkeypatch):
+    result = contestants("vector", "loops")
+    timed = []
+    monkeypatch.setattr(result["vector"], "steps", lambda: timed.append("vector"))
+    monkeypatch.setattr(
+        result["loops"].strategy.module, "conv_backward_bias", lambda dz, db: db.fill(0)
+    )
+    with pytest.raises(AssertionError, match="gradients of loops"):
+        bench.epochs(result, 20, 1)
+    assert not timed

@@ -1,0 +1,264 @@
+import math
+import time
+
+import numpy as np
+import pytest
+
+from cnnlab.measure import claims
+from cnnlab.measure import timing as measure
+from cnnlab.measure.timing import Ratio, Timing, compare, median_interval, same
+
+
+class Clock:
+    """A clock that only moves while work is done."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def works(self, *seconds, log=None, name=""):
+        durations = iter(seconds) if len(seconds) > 1 else None
+
+        def call():
+            self.now += next(durations) if durations else seconds[0]
+            if log is not None:
+                log.append(name)
+
+        return call
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def test_check_comes_before_anything_is_timed():
+    calls = []
+    with pytest.raises(AssertionError, match="loops: wrong result"):
+        measure.measure(lambda: calls.append(1), name="loops", check=lambda: np.False_)
+    assert not calls
+
+
+def test_a_check_that_raises_says_why():
+    def check():
+        same(np.zeros(2), np.ones(2), name="dw")
+
+    with pytest.raises(AssertionError, match="dw: 2 of 2"):
+        measure.measure(lambda: None, check=check)
+
+
+def test_measure_takes_seconds_per_call_after_warming_up(clock):
+    # Three warm-up calls, one that sizes the batch, then the samples.
+    call = clock.works(9, 9, 9, 1, 2, 4, 3)
+    timing = measure.measure(call, name="loops", warmup=3, repeats=3, work=12)
+    assert timing == Timing("loops", (2, 4, 3), 12)
+    assert (timing.median, timing.rate, timing.n) == (3, 4, 3)
+
+
+def test_short_calls_are_batched(clock):
+    log = []
+    timing = measure.measure(clock.works(3e-6, log=log), warmup=0, repeats=5)
+    assert timing.samples == pytest.approx([3e-6] * 5)
+    # 1 + 2 + … + 64 calls find that 64 last 0.19 ms; then five samples of 64.
+    assert len(log) == 127 + 5 * 64
+
+
+def test_min_time_is_kept(clock):
+    log = []
+    measure.measure(clock.works(1.0, log=log), warmup=0, repeats=1, min_time=3.5)
+    assert len(log) == (1 + 2 + 4) + 4
+
+
+def test_few_repeats_are_also_short(clock, monkeypatch):
+    monkeypatch.setenv("CNNLAB_REPEATS", "2")
+    log = []
+    timings = compare({"a": clock.works(1e-3, log=log)}, warmup=1, repeats=15, min_time=1.0)
+    assert timings["a"].n == 2 and len(log) == 1 + 1 + 2  # a warm-up, one that sizes the batch
+
+
+def test_compare_alternates(clock):
+    log = []
+    contestants = {name: clock.works(1.0, log=log, name=name) for name in "abc"}
+    timings = compare(contestants, warmup=0, repeats=4)
+    assert "".join(log[3:]) == "abcabcabcabc"
+    assert list(timings) == ["a", "b", "c"] and timings["b"].name == "b"
+
+
+def test_compare_checks_all_contestants_first():
+    calls = []
+    contestants = {name: lambda: calls.append(1) for name in "ab"}
+    for checks in ({"b": lambda: False}, lambda name: name != "b"):
+        with pytest.raises(AssertionError, match="b: wrong"):
+            compare(contestants, checks=checks)
+    assert not calls
+
+
+def test_compare_refuses_a_check_without_contestant():
+    with pytest.raises(ValueError, match="checks: expected names of contestants, got \\['typo'\\]"):
+        compare({"a": int}, checks={"typo": bool})
+
+
+@pytest.mark.parametrize("wrong", [{"repeats": 0}, {"warmup": -1}, {"repeats": 1.5}])
+def test_impossible_numbers_are_named(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        measure.measure(lambda: None, **wrong)
+
+
+@pytest.mark.parametrize("samples", [(), (1.0, 0.0), (1.0, math.nan), (math.inf,)])
+def test_timing_refuses_impossible_samples(samples):
+    with pytest.raises(ValueError, match="samples"):
+        Timing("loops", samples)
+
+
+# Of 20 samples, the 6th and the 15th: P(B(20, 1/2) <= 5) = 0.0207, P(B(20, 1/2) <= 6) = 0.058.
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (3, 1), (5, 1), (6, 1), (9, 2), (11, 2), (20, 6)])
+def test_interval_of_the_median(n, rank):
+    assert median_interval(range(n, 0, -1)) == (rank, n + 1 - rank)
+
+
+def test_interval_covers_the_median_of_a_skewed_distribution():
+    draws = np.random.default_rng(0).exponential(size=(2000, 15))
+    intervals = np.array([median_interval(row) for row in draws])
+    covered = np.mean((intervals[:, 0] < math.log(2)) & (math.log(2) < intervals[:, 1]))
+    assert 0.95 <= covered < 0.98  # exactly 0.965
+
+
+def test_timing_reads_well():
+    samples = (1.31e-3, 1.2e-3, 1.23e-3, 1.27e-3, 1.19e-3, 1.21e-3, 1.24e-3, 1.23e-3, 1.22e-3)
+    assert str(Timing("", samples)) == "1.23 ms (1.20 to 1.27, n=9)"
+    assert str(Timing("", (1234.5,))) == "1234 s (1234 to 1234, n=1)"
+    assert str(Timing("", (45.6e-6,))).startswith("45.6 µs")
+    assert str(Timing("", (7.8e-9,))).startswith("7.80 ns")
+    assert str(Ratio(12.34, 11.0, 13.0, 11)) == "12.3× (11.0 to 13.0, n=11)"
+
+
+def test_ratio_is_taken_pair_by_pair():
+    # The machine slows down tenfold halfway: every pair still says 4.
+    slow = Timing("slow", (4.0, 4.0, 40.0, 40.0))
+    fast = Timing("fast", (1.0, 1.0, 10.0, 10.0))
+    assert measure.ratio(slow, fast) == Ratio(4, 4, 4, 4)
+    assert float(measure.speedup(slow, fast)) == 4
+    assert measure.speedup(fast, slow).value == 0.25
+
+
+def test_ratio_needs_pairs():
+    with pytest.raises(ValueError, match=r"^samples: expected as many of .* got 2 of a and 1 of b"):
+        measure.ratio(Timing("a", (1.0, 1.0)), Timing("b", (1.0,)))
+
+
+def test_efficiency_is_speedup_per_worker():
+    assert measure.efficiency(6.0, 8) == 0.75
+    assert measure.efficiency(Ratio(3.0, 2.0, 4.0, 5), 4) == 0.75
+    with pytest.raises(ValueError, match="n_workers"):
+        measure.efficiency(1.0, 0)
+
+
+def test_same_accepts_float32_rounding():
+    expected = np.random.default_rng(0).normal(size=(50, 7, 3))
+    same(expected.astype(np.float32), expected)
+    same(np.array([1e-6, 1.0], np.float32), np.array([0.0, 1.0]))  # cancellation
+    same(np.array([2**24 + 1, math.inf]), np.array([2**24 + 1, math.inf]))
+    same(np.zeros((0, 3)), np.zeros((0, 3)))
+
+
+def test_same_is_stricter_in_float64():
+    with pytest.raises(AssertionError):
+        same(np.array([1 + 1e-9]), np.array([1.0]))
+    with pytest.raises(AssertionError):
+        same(np.array([10_001]), np.array([10_000]))  # integers must be equal
+    same(np.float32([1 + 1e-5]), np.array([1.0]))
+    with pytest.raises(AssertionError):
+        same(np.float32([1 + 1e-3]), np.array([1.0]))
+
+
+def test_same_names_the_worst_element():
+    expected = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    got = expected.copy()
+    got[0, 1, 2] += 1
+    got[1, 2, 0] += 3
+    message = (
+        r"dw: 2 of 24 elements differ, most at \(1, 2, 0\): expected 20, got 23; "
+        r"they differ by 3, and 0\.0051 is allowed"
+    )
+    with pytest.raises(AssertionError, match=message):
+        same(got, expected, name="dw")
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "message"),
+    [
+        (np.zeros((2, 3)), np.zeros((3, 2)), r"z: expected shape \(3, 2\), got \(2, 3\)"),
+        (np.zeros(1), np.zeros(3), r"expected shape \(3,\), got \(1,\)"),
+        ([0, math.nan, math.nan], [0, 1, 2], r"z: got has 2 NaN of 3, first at \(1,\)"),
+        ([math.nan], [math.nan], "NaN"),
+        ([0.0], [math.nan], "expected has 1 NaN"),
+        ([math.inf], [0.0], "got inf"),
+        ([1.0], [math.inf], "expected inf"),
+        ([-math.inf], [math.inf], "got -inf"),
+        ([0.0, 5.0], [math.inf, 1.0], "2 of 2"),
+        ([math.inf, 5.0], [math.inf, 1.0], r"1 of 2 .* \(1,\): expected 1, got 5"),
+        (None, [1.0], "z: expected numbers, got is array\\(None"),
+    ],
+)
+def test_same_is_specific(got, expected, message):
+    with pytest.raises(AssertionError, match=message):
+        same(got, expected, name="z")
+
+
+def test_table_shows_times_and_speedups():
+    timings = {"loops": Timing("loops", (2.0,) * 3), "v": Timing("v", (0.2,) * 3)}
+    assert measure.as_table(timings, "loops").split("\n") == [
+        "loops  2.00 s (2.00 to 2.00, n=3)  1.00× (1.00 to 1.00, n=3)",
+        "v      200 ms (200 to 200, n=3)    10.0× (10.0 to 10.0, n=3)",
+    ]
+
+
+def test_the_interval_of_several_processes_covers_those_of_each():
+    one, two = (Timing("a", samples) for samples in ((1.0, 1.1, 1.2), (2.0, 2.1, 2.2)))
+    both = measure.pooled([one, two])
+    assert (both.n, both.processes, both.low, both.high) == (6, 2, 1.0, 2.2)
+    halves = measure.pooled([Timing("b", tuple(s / 2 for s in t.samples)) for t in (one, two)])
+    times = measure.ratio(both, halves)
+    assert (times.value, times.low, times.high) == (2, 2, 2)
+    other = measure.pooled([Timing("c", (1.0,) * 3), Timing("c", (1.0,) * 3)])
+    assert (measure.ratio(both, other).low, measure.ratio(both, other).high) == (1.0, 2.2)
+
+
+ONE = Timing("one thread", (2.0, 2.1, 1.9, 2.0, 2.0, 2.1))
+TWO = Timing("two threads", (1.0, 1.0, 1.0, 1.1, 1.1, 1.0))
+AGAIN = Timing("one more", (2.1, 2.0, 2.0, 2.0, 1.9, 2.1))
+
+
+def test_the_faster_is_named_first_whichever_comes_first():
+    said = "A step is 1.95 times faster with two threads than with one thread (1.82 to 2.10)."
+    assert claims.compare(TWO, ONE, "A step") == claims.compare(ONE, TWO, "A step") == said
+
+
+def test_where_the_interval_holds_one_no_difference_is_claimed():
+    said = claims.compare(ONE, AGAIN, "A step")
+    assert said.startswith("A step shows no difference between one thread and one more in this run")
+    assert "faster" not in said
+
+
+def test_the_whole_interval_decides():
+    assert claims.faster(TWO, ONE) and claims.faster(TWO, ONE, by=1.8)
+    assert not claims.faster(TWO, ONE, by=1.9)  # its lower end is 1.82
+    assert not claims.faster(ONE, TWO) and not claims.faster(ONE, AGAIN)
+    assert claims.alike(ONE, AGAIN, within=1.2) and not claims.alike(ONE, AGAIN, within=1.01)
+    assert not claims.alike(ONE, TWO) and not claims.alike(TWO, ONE)
+    with pytest.raises(ValueError, match="by: expected a positive number, got 0"):
+        claims.faster(ONE, TWO, by=0)
+
+
+def test_a_claim_is_told_and_only_rendering_insists(monkeypatch, capsys):
+    monkeypatch.delenv(claims.STRICT, raising=False)
+    claims.claim("Two beat one.", True)
+    claims.claim("One beats two.", False)
+    said = "✓ Two beat one.\n✗ Not on this machine: One beats two.\n"
+    assert capsys.readouterr().out == said
+    monkeypatch.setenv(claims.STRICT, "1")
+    claims.claim("Two beat one.", True)
+    with pytest.raises(AssertionError, match=r"^claim: .* One beats two\.$"):
+        claims.claim("One beats two.", False)
+    with pytest.raises(TypeError, match=r"held: expected True or False, got 1\.5"):
+        claims.claim("One beats two.", 1.5)

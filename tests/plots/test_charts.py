@@ -1,0 +1,252 @@
+import io
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from cnnlab.measure.scaling import Amdahl
+from cnnlab.measure.timing import Timing
+from cnnlab.plots import charts
+from cnnlab.plots.style import WRONG
+
+
+def timing(name, *samples):
+    return Timing(name, samples)
+
+
+LOOPS = timing("loops", 8.0, 8.0, 8.0)
+HISTORY = [{"images": 100 * k, "loss": 2 / k, "accuracy": 1 - 0.5 / k} for k in (1, 2, 3)]
+EVERY = {
+    "images": lambda: charts.images(np.eye(8)[None].repeat(12, 0), range(12)),
+    "filters": lambda: charts.filters(np.eye(5)[None, None].repeat(6, 0)),
+    "speedups": lambda: charts.speedups(
+        {"loops": LOOPS, "vector": timing("vector", 1.0, 0.5, 2.0)}
+    ),
+    "scaling": lambda: charts.scaling([1, 2], [timing("threads", 8.0), timing("threads", 5.0)]),
+    "roofline": lambda: charts.roofline({"a": (1, 2e9), "b": (1, 2.1e9)}, 1.5e11, 1.2e10),
+    "rates": lambda: lesson_06.rates(
+        {n: timing(str(n), 1.0, 1.1, 0.9) for n in (1, 2, 4)},
+        1e9,
+        2e9,
+        what="pixels",
+        counts=[0, 0, 5],
+        counted="spills",
+        marks={"L2": 2.5},
+    ),
+    "learning_curves": lambda: charts.learning_curves({"loops": HISTORY, "vector": HISTORY}),
+    "confusion": lambda: lesson_04.confusion(np.eye(10, dtype=int) * 1000 + 1),
+    "layer_times": lambda: charts.layer_times({"loops": {"conv": 3.0, "pool": 1.0}}),
+}
+
+
+def draw(name):
+    axes = EVERY[name]()
+    return np.atleast_1d(axes)[0].figure
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_figures_are_small_and_never_shown(name, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda *_: pytest.fail("show was called"))
+    before = dict(plt.rcParams)
+    file = io.BytesIO()
+    draw(name).savefig(file, format="png", bbox_inches="tight")
+    assert 2_000 < file.tell() < 100_000
+    assert dict(plt.rcParams) == before
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_text_overlaps_another(name):
+    figure = draw(name)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    boxes = []
+    for ax in figure.axes:
+        low, high = ax.get_xlim()
+        ticks = [t.label1 for t in ax.xaxis.get_major_ticks() if low <= t.get_loc() <= high]
+        for text in [*ax.texts, ax.xaxis.label, ax.yaxis.label, *ticks]:
+            if text.get_text():
+                boxes.append((text.get_text(), Text.get_window_extent(text, renderer)))
+    for (a, box), (b, other) in itertools.combinations(boxes, 2):
+        assert not box.shrunk(1, 0.8).overlaps(other.shrunk(1, 0.8)), (a, b)
+
+
+def test_a_strategy_keeps_its_colour():
+    ax = charts.speedups({"vector": timing("", 1.0), "loops": timing("", 2.0)})
+    assert [to_hex(bar.get_facecolor()) for bar in ax.patches] == ["#0072b2", "#e69f00"]
+
+
+def test_speedups_on_a_linear_axis_start_at_zero():
+    vector = timing("vector", 1.0, 2.0, 4.0)
+    ax = charts.speedups({"loops": LOOPS, "vector": vector}, per="epoch", bounds={"lanes": 16})
+    assert ax.get_xscale() == "linear"
+    assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(0, 1), (0, 4)]
+    assert ax.get_xlabel() == "times faster than loops (8.00 s per epoch)"
+    assert texts(ax) == ["1.00×  (8.00 s)", "4.00×  (2.00 s)", "lanes"]
+    whiskers = ax.collections[0].get_segments()[1]
+    assert whiskers[:, 0] == pytest.approx([2, 8])
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [16]
+
+
+def test_speedups_over_a_wide_range_are_logarithmic_from_one():
+    ax = charts.speedups(
+        {"reference": timing("", 16.0), "loops": timing("", 8.0), "device": timing("", 0.2)}
+    )
+    assert ax.get_xscale() == "log"
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    assert ends == [pytest.approx(e) for e in [(1, 0.5), (1, 1), (1, 40)]]
+
+
+def test_what_stands_before_a_comma_decides_the_colour_in_every_plot():
+    names = ["vector", "maps, 1 thread", "maps, 2 threads", "rows, 1 thread"]
+    bars = charts.speedups({name: timing("", 1.0) for name in names}, "vector").patches
+    lines = charts.scaling([1], {name: [timing("", 1.0)] for name in ("maps", "rows")}).containers
+    maps, rows = (to_hex(line.lines[0].get_color()) for line in lines)
+    assert [to_hex(bar.get_facecolor()) for bar in bars[1:]] == [maps, maps, rows]
+
+
+def test_speedups_names_a_missing_base():
+    with pytest.raises(ValueError, match="base: expected one of loops, got 'loop'"):
+        charts.speedups({"loops": LOOPS}, base="loop")
+
+
+def test_scaling_draws_speedup_ideal_and_model(monkeypatch):
+    monkeypatch.setattr(charts.thread_pool, "usable_cores", lambda: 4)
+    runs = [timing("threads", 2.0), timing("threads", 8.0), timing("threads", 4.0, 4.0, 5.0)]
+    ax = charts.scaling([8, 1, 2], runs, Amdahl(0.5))
+    assert ax.lines[0].get_ydata().tolist() == [1, 4, 4]
+    assert ax.lines[0].get_xdata().tolist() == [1, 4, 8]
+    measured = ax.containers[0]
+    assert measured.lines[0].get_ydata().tolist() == [4, 1, 2]
+    assert measured.lines[2][0].get_segments()[2][:, 1] == pytest.approx([8 / 5, 2])
+    assert sorted(texts(ax)) == [
+        "Amdahl, 50 % serial",
+        "ideal on 4 cores",
+        "threads 4.00× (2.00 s)",
+    ]
+    model = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert model[0].get_ydata()[[0, -1]] == pytest.approx([1, Amdahl(0.5).speedup(8)])
+
+
+@pytest.mark.parametrize("workers", [[2, 4], [1]])
+def test_scaling_needs_one_worker_and_a_time_for_each(workers):
+    with pytest.raises(ValueError, match="workers"):
+        charts.scaling(workers, [LOOPS, LOOPS])
+
+
+def test_roofline_puts_points_under_the_roof():
+    points = {"loops": (0.5, 3e9), "vector": (100, 5e10)}
+    ax = charts.roofline(points, 1e11, 1e10, ceilings={"256-bit": 5e10})
+    ceiling, peak, memory, *dots = ax.lines
+    assert peak.get_xydata()[0].tolist() == [10, 1e11] == memory.get_xydata()[-1].tolist()
+    assert ceiling.get_xydata()[0].tolist() == [5, 5e10]
+    start = memory.get_xydata()[0]
+    assert start[1] == pytest.approx(1e10 * start[0])
+    assert [tuple(dot.get_xydata()[0]) for dot in dots] == list(points.values())
+    assert {"loops (60% of its roof)", "vector (50% of its roof)"} <= set(texts(ax))
+    assert {"peak: 100 GFLOP/s", "256-bit: 50.0 GFLOP/s", "memory: 10.0 GB/s"} <= set(texts(ax))
+    assert ax.yaxis.get_major_formatter()(2e9) == "2"
+
+
+def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
+    epochs = [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5, "accuracy": 0.9}]
+    loss, accuracy = charts.learning_curves({"max": epochs})
+    assert loss.lines[0].get_xydata().tolist() == [[1, 1], [2, 0.5]]
+    assert accuracy.lines[0].get_xydata().tolist() == [[2, 0.9]]
+    assert (loss.get_xlabel(), loss.get_ylabel()) == ("epoch", "loss, while it trains")
+    assert loss.get_ylim()[0] == 0
+    loss, accuracy = charts.learning_curves(
+        {"loops": HISTORY, "vector": HISTORY}, ("cost", "right")
+    )
+    assert accuracy.get_ylabel() == "right"
+    assert loss.get_xlabel() == "images seen"
+    assert [line.get_linewidth() for line in accuracy.lines] == [3.5, 2]
+    assert accuracy.yaxis.get_major_formatter()(0.5) == "50.0%"
+
+
+def test_confusion_has_the_true_class_in_rows():
+    ax = lesson_04.confusion([[5, 2], [0, 7]], ["cat", "dog"])
+    assert ax.images[0].get_array().tolist() == [[5, 2], [0, 7]]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted", "true")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["cat", "dog"]
+    assert sorted(texts(ax)) == ["0", "2", "5", "7"]
+
+
+def test_layer_times_are_shares_of_each_total():
+    times = {"report": {"conv": 3.0, "pool": 1.0}, "vector": {"conv": 0.1, "sigmoid": 0.3}}
+    ax = charts.layer_times(times, per="epoch")
+    shares = {c.get_label(): [bar.get_width() for bar in c] for c in ax.containers}
+    expected = {"conv": [0.75, 0.25], "pool": [0.25, 0], "sigmoid": [0, 0.75]}
+    assert shares == {layer: pytest.approx(share) for layer, share in expected.items()}
+    assert [bar.get_x() for bar in ax.containers[2]] == pytest.approx([1, 0.25])
+    assert {"4.00 s in all", "400 ms in all", "3.00 s", "300 ms"} <= set(texts(ax))
+    assert ax.get_xlabel() == "share of the time per epoch"
+
+
+def test_images_show_wrong_predictions():
+    batch = np.arange(4 * 6 * 5.0).reshape(4, 1, 6, 5)
+    ax = charts.images(batch, [0, 1, 2, 3], predicted=[0, 1, 7, 3], columns=3)
+    assert texts(ax) == ["0", "1", "2 → 7", "3"]
+    assert [to_hex(t.get_color()) == WRONG for t in ax.texts] == [False, False, True, False]
+    assert ax.images[2].get_array().tolist() == batch[2, 0].tolist()
+    assert {image.get_clim() for image in ax.images} == {(0, 119)}  # one grey scale for all
+    left, _, bottom, _ = ax.images[3].get_extent()
+    assert left == 0 and bottom > 6  # the fourth starts the second row
+    with pytest.raises(ValueError):
+        charts.images(batch, [0, 1])
+
+
+@pytest.mark.parametrize("shape", [(6, 1, 5, 5), (6, 5, 5), (2, 3, 5, 5)])
+def test_filters_have_one_scale_symmetric_about_zero(shape):
+    w = np.linspace(-1, 3, np.prod(shape)).reshape(shape)
+    ax = charts.filters(w)
+    assert len(ax.images) == 6
+    assert {image.get_clim() for image in ax.images} == {(-3, 3)}
+    assert charts.filters(np.zeros(shape)).images[0].get_clim() == (-1, 1)
+
+
+def test_parts_stand_end_to_end_and_the_total_at_the_end():
+    ax = charts.parts({"a": {"sums": 3e-6, "sigmoid": 1e-6}, "b": {"sums": 1e-6}}, per="block")
+    first, second = ax.containers[:2]
+    assert [bar.get_width() for bar in first] == pytest.approx([3, 1])
+    assert second[0].get_x() == pytest.approx(3) and second[0].get_width() == pytest.approx(1)
+    assert ax.texts[0].get_text() == "4.00 µs: sums 3.00 µs, sigmoid 1.00 µs"
+    by_layer = charts.layer_times({"a": {"conv": 3.0, "pool": 1.0, "sigmoid": 1.0}}).containers
+    assert by_layer[2][0].get_facecolor() == second[0].get_facecolor()  # the sigmoid's, everywhere
+
+
+def test_the_unit_of_the_axis_suits_the_longest_bar():
+    ax = charts.parts({"a": {"sums": 3e-6}, "b": {"sums": 1e-3, "rest": 1e-3}}, per="step")
+    assert ax.get_xlabel() == "ms per step"
+    assert [bar.get_width() for bar in ax.containers[0]] == [0.003, 1]
+
+
+ROWS = [
+    {"kernels": name, "samples": [seconds] * 3, "n_images": 60_000, "batch": 64}
+    for name, seconds in (("vector", 1.0), ("loops", 8.0))
+]
+
+
+@pytest.mark.parametrize("rows, base", [(ROWS, "loops"), (ROWS[:1], "vector")])
+def test_the_plot_of_a_report_is_saved_and_closed(tmp_path, monkeypatch, rows, base):
+    drawn, speedups = {}, charts.speedups
+
+    def noted(timings, **how):
+        drawn.update(how, names=list(timings))
+        return speedups(timings, **how)
+
+    monkeypatch.setattr(charts, "speedups", noted)
+    machine = {"simd": "AVX2, 8 float32 lanes"}
+    charts.draw(
+        {"results": rows, "ratio_to": "vector", "machine": machine}, tmp_path / "speedup.png"
+    )
+    assert (tmp_path / "speedup.png").stat().st_size > 5_000
+    assert drawn["base"] == base and drawn["names"] == [row["kernels"] for row in rows]
+    assert drawn["title"] == "An epoch of 60,000 images, batches of 64, with AVX2"
+    assert plt.get_fignums() == []
