@@ -5,6 +5,7 @@ A toy of each is trained, timed, drawn, planned, and has a row in the table of t
 
 import importlib
 import json
+from pathlib import Path
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_a_method_is_planned(capsys):
 
 
 def test_each_has_a_row_on_the_page_of_methods():
-    page = (tables.ROOT / "notebooks" / "methods.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "notebooks" / "methods.md").read_text(encoding="utf-8")
     for heading in ("--ranks", "--compress", "--optimizer"):
         section = next(s for s in tables.methods(page).split("\n## ") if f"`{heading}`" in s[:60])
         assert "| `toy` | a toy" in section

@@ -65,7 +65,9 @@ def corrected(gradients, *, velocity_goes=True, residual_goes=True, group="veloc
 CORRECTED_MISTAKES = {
     "the velocity goes on where it has been sent": {"velocity_goes": False},
     "what is sent stays in the residual, and is sent again": {"residual_goes": False},
-    "gradients are owed and no velocities: nothing goes on from step to step": {"group": "gradient"},
+    "gradients are owed and no velocities: nothing goes on from step to step": {
+        "group": "gradient"
+    },
     "both stay as they are where they were sent": {
         "velocity_goes": False, "residual_goes": False,
     },

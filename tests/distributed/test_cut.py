@@ -5,11 +5,10 @@ from math import prod
 
 import numpy as np
 import pytest
-from cnnlab.distributed.pipe import stages
 
 from cnnlab.distributed import trial
 from cnnlab.distributed.model import CUTS, ModelParallel, Piece, cuts, shares
-from cnnlab.distributed.pipeline import Hybrid, Pipeline
+from cnnlab.distributed.pipeline import Hybrid, Pipeline, stages
 from cnnlab.distributed.sharded import Sharded
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed

@@ -7,12 +7,10 @@ from fractions import Fraction
 import numba
 import numpy as np
 import pytest
-from cnnlab.kernels.variants.pieces import gradients_in_pieces
 
 from cnnlab import check
 from cnnlab.check import inputs
-from cnnlab.kernels.registers import LANES
-from cnnlab.kernels.variants import convolutions, probes
+from cnnlab.kernels.variants import convolutions
 from cnnlab.kernels.variants.convolutions import (
     POINTS,
     WAYS,
@@ -22,10 +20,6 @@ from cnnlab.kernels.variants.convolutions import (
     join,
     unfold,
 )
-from cnnlab.kernels.vector.side_by_side import scratch_memory
-from cnnlab.kernels.vector.steps import Weights
-from cnnlab.measure.bench import exact_gradients
-from cnnlab.network import Network
 
 OPERATIONS = ["conv_forward", "conv_backward_weights", "conv_backward_input"]
 ROUNDING = {"FFT": 1, "Winograd": 100}  # times that of a sum, see `check.try_case`
@@ -101,43 +95,6 @@ def test_a_column_is_a_window_and_folding_is_its_transpose():
     other, back = rng.random(columns.shape).astype(np.float32), np.empty_like(x)
     fold(other, back)
     np.testing.assert_allclose((back * x).sum(), (other * columns).sum(), rtol=1e-5)
-
-
-@pytest.mark.parametrize("n_blocks", [1, 2, 4])
-def test_pieces_of_any_size_give_the_gradients_of_the_batch(n_blocks):
-    network, n = Network(), 4 * LANES
-    params, grads = network.parameters(), network.zeros()
-    images = np.random.default_rng(0).random((n, *network.image_shape), np.float32)
-    labels = np.arange(n) % network.classes
-    shapes = tuple(array.shape for array in params)
-    scratch = scratch_memory("a test", (4,), network.image_shape, shapes)
-    gradients_in_pieces(Weights(*params), Weights(*grads), images, labels, scratch, n_blocks)
-    exact = exact_gradients(params, images, labels)
-    np.testing.assert_allclose(grads.flat, exact.flat, rtol=2e-4, atol=1e-3)
-
-
-@pytest.mark.parametrize("n", [0, 1, 17, 100])
-def test_sums_add_up_all_numbers(n):
-    a = np.arange(4 * n, dtype=np.float32)
-    assert probes.add_up_1(a) == a.sum()
-    assert probes.add_up_2(*a.reshape(2, -1)) == probes.add_up_4(*a.reshape(4, -1)) == a.sum()
-    assert probes.read_all(a, 3) == 3 * a.sum()
-
-
-@pytest.mark.parametrize("stride", [1, 3, 64, 200])
-def test_touch_reads_every_stride_th_number(stride):
-    a = np.arange(100, dtype=np.float32)
-    assert probes.touch(a, stride) == a[::stride].sum()
-
-
-def test_follow_goes_where_it_is_told():
-    places = np.array([2, 0, 3, 1], np.uint64)
-    assert [probes.follow(places, n) for n in range(5)] == [0, 2, 3, 1, 0]
-
-
-def test_roots_are_added_up_below_the_limit_only():
-    a = np.array([0.25, 0.5, 0.36, 9], np.float32)
-    assert probes.roots_below(a, np.float32(0.5)) == pytest.approx(0.5 + 0.6)
 
 
 TILES = [(m, r) for r in (1, 2, 3, 4, 5) for m in range(1, 9)]

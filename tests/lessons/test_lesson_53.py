@@ -1,14 +1,26 @@
 import numpy as np
 import pytest
-from cnnlab.measure.worlds import Compute
-from cnnlab.training.pace import Look, steady
 
 from cnnlab.data import held_out, load
 from cnnlab.lessons import lesson_53
-from cnnlab.lessons.lesson_53 import FORMULAS, best, challenge_pace, direction, path, search
+from cnnlab.lessons.lesson_53 import (
+    FORMULAS,
+    Compute,
+    Look,
+    best,
+    challenge_pace,
+    direction,
+    path,
+    search,
+)
 from cnnlab.ranks.virtual import Link
 from cnnlab.training import OPTIMIZERS, train
 from cnnlab.training.optimizers import Adam, Momentum, Nesterov, RMSProp
+
+
+def steady(batch, rate):
+    """Every epoch with the same batch and rate."""
+    return lambda epochs: (batch, rate)
 
 
 def test_a_challenge_tells_the_time_or_what_is_missing(capsys):

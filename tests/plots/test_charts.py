@@ -7,6 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
+from cnnlab.lessons import lesson_04, lesson_06
 from cnnlab.measure.scaling import Amdahl
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import charts

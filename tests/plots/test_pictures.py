@@ -8,7 +8,7 @@ from cnnlab import cuda
 from cnnlab.lessons import lesson_30, lesson_31
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures
-from cnnlab.plots.pictures import accesses, banks
+from cnnlab.plots.pictures import accesses
 from cnnlab.ranks.schedules import ring, tree
 
 SOURCE = """
@@ -123,6 +123,6 @@ def test_nothing_is_drawn_without_an_access(capsys):
 
 @pytest.mark.parametrize("by, turns", [(1, 1), (2, 2), (32, 32)])
 def test_banks_has_a_row_for_each_turn(by, turns):
-    ax = banks(trace(n=0, by=by), "tile", write=True)
+    ax = lesson_31.banks(trace(n=0, by=by), "tile", write=True)
     assert len(ax.get_yticks()) == turns
     assert len(ax.patches) == 32 and len({round(p.get_y(), 2) for p in ax.patches}) == turns
