@@ -69,7 +69,7 @@ render-check: setup  ## prove the committed lessons canonical and the tables up 
 # ranks, measuring and the course's own tools stand on parts that are tested there.
 test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions allowed, and a lesson beside a zip
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m $(PYTEST) -m $(QUICK) tests \
-	  $(foreach room,kernels cuda check distributed bench course ranks,--ignore=tests/$(room))
+	  $(foreach room,kernels cuda check distributed measure lessons course ranks,--ignore=tests/$(room))
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py
 
 browser: setup $(VENV)/browser  ## the pages in Chromium, where it is installed, without a network

@@ -152,7 +152,7 @@ AT_IMPORT = {
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
     "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "dict", "detected",
-    "functools.cache", "functools.partial", "isinstance", "listed", "np.dtype", "numba.njit",
+    "functools.cache", "functools.partial", "isinstance", "with_name", "listed", "np.dtype", "numba.njit",
     "re.compile", "resolve", "sources", "sum", "tuple", "types.intc", "values", "vars", "zip",
 }  # fmt: skip
 

@@ -79,7 +79,7 @@ class Replica:
         """The strategy's compiled steps: a function of `order` that returns the summed loss.
 
         None where the strategy has none for this network and optimiser, so that Python leads.
-        `workers` share each batch, see `kernels.compiled`; `grads` is the place for the gradients,
+        `workers` share each batch, see `kernels.workers`; `grads` is the place for the gradients,
         if it is not that of the replica. `alone` says that nobody shares the batches, or could.
         """
         name, network = self.optimizer.loop, self.params.network

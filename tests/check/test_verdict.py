@@ -91,7 +91,7 @@ def test_a_proof_that_fails_is_one_line_in_a_notebook(ipython, capsys):
 
 # These raise under strict.
 REPORTING = re.compile(
-    r"exercise\.\w+|(check|device)\..*\b(exercise|report|threaded|value|vectorized)", re.DOTALL
+    r"lesson\.\w+|(check|device)\..*\b(exercise|report|threaded|value|vectorized)", re.DOTALL
 )
 
 

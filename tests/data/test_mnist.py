@@ -172,17 +172,6 @@ def test_a_bad_mirror_is_left_for_the_next_and_nothing_is_left_of_it(
     assert files_in(cache) == sorted(f"{file}.gz" for file in FILES)
 
 
-def test_an_answer_without_end_is_cut_off_and_a_server_may_not_be_there(server, monkeypatch):
-    monkeypatch.setattr(mnist, "MOST", 50)
-    url = f"{server.url('good')}{FILES[0]}.gz"
-    with pytest.raises(DataError, match=r"^a\.gz from here: more than 50 bytes$"):
-        mnist.fetch(url, "a.gz from here")
-    server.shutdown()
-    server.server_close()
-    with pytest.raises(DataError, match=r"a\.gz: the connection failed"):
-        mnist.fetch(url, "a.gz")
-
-
 def test_only_what_is_missing_is_fetched(server, cache, monkeypatch):
     publish(monkeypatch, "mnist", [server.url("partial")])
     with pytest.raises(DataError, match="HTTPError 404"):

@@ -55,7 +55,7 @@ def run(program, cpu, *arguments):
     ],
 )
 def test_registers_are_those_of_the_processor_that_numba_is_told(cpu, expected):
-    program = "import cnnlab; from cnnlab.kernels.compiled import registers as r; print(r.found())"
+    program = "import cnnlab; from cnnlab.kernels import registers as r; print(r.detected())"
     assert run(program, cpu) == str(expected)
 
 
@@ -87,10 +87,10 @@ import cnnlab
 import llvmlite.binding as llvm
 from numba.core.codegen import CPUCodeLibrary
 from cnnlab.check.machine_code import ARITHMETIC, SPILL, hot_loop
-from cnnlab.kernels.compiled import registers
+from cnnlab.kernels import registers
 cpu, system = sys.argv[1:]
 if system:
-    registers.found = lambda: registers.NEON
+    registers.detected = lambda: registers.NEON
 from cnnlab.kernels.vector import lanes
 
 modules, optimize = [], CPUCodeLibrary._optimize_final_module

@@ -11,6 +11,7 @@ import importlib
 import io
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -56,6 +57,7 @@ def unused(cells: list[Cell]) -> list[str]:
         for k in matter(cells)
         for name in sorted(cells[k].binds)
         if not any(name in later.uses for later in cells[k + 1 :])
+        and len(re.findall(rf"\b{name}\b", cells[k].source)) < 2  # nor does the cell itself
     ]
 
 

@@ -124,7 +124,7 @@ def test_macos_asks_sysctl(bare, monkeypatch):
     ],
 )
 def test_vectors_are_those_that_kernels_are_compiled_for(monkeypatch, result, expected):
-    monkeypatch.setattr(registers, "found", lambda: result)
+    monkeypatch.setattr(registers, "detected", lambda: result)
     assert machine.describe()["simd"] == expected
 
 

@@ -103,7 +103,7 @@ def test_activations_are_held_from_the_begin_of_f_to_the_end_of_what_needs_them_
         ),
         (lambda group: [group[0] * 2, *group[1:]], "rank 0 does F of micro-batch 0 2 times"),
         (lambda group: [group[1], group[0], group[2]], "rank 0 does F of micro-batch 0 0 times"),
-        (lambda group: [[*group[0], Task("W", 0, 0)], *group[1:]], "does W of micro-batch 0 0"),
+        (lambda group: [[*group[0], Task("W", 0, 0)], *group[1:]], "does W of micro-batch 1 0"),
         (lambda group: [[*group[0], Task("F", 5, 0)], *group[1:]], "has 9 tasks, expected 8"),
         (lambda group: [group[0][::-1], *group[1:]], "expected an order that comes to an end"),
         (lambda group: group, ""),

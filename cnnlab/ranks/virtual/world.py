@@ -19,6 +19,7 @@ from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
 from cnnlab.ranks.virtual.messages import Begun, Mail, Request
 from cnnlab.ranks.virtual.network import Link, Network, Pace, network_of
+from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
@@ -289,6 +290,10 @@ class Comm(calls.Calls):
     def compute(self, seconds: float) -> None:
         """Let this rank compute for so many virtual seconds."""
         self.world.compute(self.me, seconds)
+
+    def window(self, memory, disp_unit: int = 1) -> Window:
+        """A window on an array of each rank, or None, see `mpi.Win.Create`."""
+        return Window(self, memory, disp_unit)
 
     def clock(self) -> float:
         """The time of this rank, in virtual seconds."""
