@@ -29,10 +29,10 @@ print("".join(output["text"] for cell in (nb.cells[0], nb.cells[-1]) for output 
 """
 LOOK = """
 import sys
-from cnnlab.measure import records
+from cnnlab.measure import bench
 print(cnnlab.__file__ if "cnnlab" in vars() else sys.modules["cnnlab"].__file__)
 print(numpy.__version__ if "numpy" in vars() else np.__version__, numba.__version__)
-print(len(records.recorded()) > 0, [path for path in sys.path if "cnnlab" in path])
+print(len(bench.recorded()) > 0, [path for path in sys.path if "cnnlab" in path])
 """
 
 

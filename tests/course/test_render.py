@@ -211,7 +211,7 @@ FILE = '''
 """The exercises of lesson 77."""
 import numba
 
-from cnnlab.check.exercises import kinds
+from cnnlab.check import kinds
 
 
 def draw(x):

@@ -11,7 +11,7 @@ from cnnlab.course import render
 GITHUB = "https://github.com/owner/name"
 SETUP = {"tags": ["setup"]}
 PLOT = """
-from cnnlab.plots import plots
+from cnnlab.plots import charts
 plots.filters([[[1.0, -1.0], [0.5, 0.0]]], title='Two "filters" & more');
 """
 
