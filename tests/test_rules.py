@@ -151,9 +151,10 @@ AT_IMPORT = {
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
-    "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "dict", "detected",
-    "functools.cache", "functools.partial", "isinstance", "listed", "np.dtype", "numba.njit",
-    "re.compile", "replace", "resolve", "sources", "split", "sum", "tuple", "types.intc", "values", "vars", "with_name", "zip",
+    "OPTIONS.split", "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "detected",
+    "dict", "functools.cache", "functools.partial", "isinstance", "listed", "name.replace",
+    "np.dtype", "numba.njit", "re.compile", "resolve", "sources", "sum", "tuple", "types.intc",
+    "values", "vars", "with_name", "zip",
 }  # fmt: skip
 
 
