@@ -144,6 +144,7 @@ def test_importing_everything_starts_nothing_and_says_nothing(tmp_path):
 
 # What else runs at import than definitions, and why it must.
 AT_IMPORT = {
+    ("course.pages", "if TYPE_CHECKING:"),
     ("", "if sys.argv[:1] == ['-m']:"),  # an interrupt may come while the rest is imported
     # Numba looks at its options once, when it is imported
     ("", "if importlib.util.find_spec('llvmlite'):"),
