@@ -250,10 +250,13 @@ def lazy(name, skeleton, solved):
 
 
 def wrong(name, skeleton, solved):
-    """One sign is another one."""
-    below = solved.removeprefix(skeleton.rstrip())
-    other = below.replace(" * ", " + ", 1) if " * " in below else below.replace("+=", "-=", 1)
-    assert other != below
+    """Two words are swapped, or one sign is another one."""
+    below, other = solved.removeprefix(skeleton.rstrip()), ""
+    for right, other_one in (('["B", "C"]', '["C", "B"]'), (" * ", " + "), ("+=", "-=")):
+        if right in below:
+            other = below.replace(right, other_one, 1)
+            break
+    assert other not in ("", below)
     return solved.replace(below, other)
 
 

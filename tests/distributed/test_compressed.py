@@ -202,6 +202,7 @@ with job.together() as comm:
     results = []
     for compress in KEEPING:
         for more in ((4,), (2,), (4, "x.npz")):
+            comm.Barrier()  # rank 0 has written what all are about to read
             results.append(digest(comm, compress, sys.argv[1], *more))
     results = comm.gather(results)
     if comm.rank == 0:

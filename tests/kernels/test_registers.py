@@ -82,15 +82,19 @@ def test_sums_keep_the_arithmetic_busy_and_leave_room_for_what_is_loaded(lanes, 
 
 
 HOT = """
-import re, sys
+import importlib.util, re, sys
 import cnnlab
+import cnnlab.kernels
+cpu, system = sys.argv[1:]
+if system:  # the module looks at the processor as it loads
+    spec = importlib.util.find_spec("cnnlab.kernels.registers")
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    source = spec.loader.get_source(spec.name)
+    exec(source.replace("LANES = ", "detected = lambda: NEON\\nLANES = ", 1), module.__dict__)
 import llvmlite.binding as llvm
 from numba.core.codegen import CPUCodeLibrary
 from cnnlab.check.machine_code import ARITHMETIC, SPILL, hot_loop
 from cnnlab.kernels import registers
-cpu, system = sys.argv[1:]
-if system:
-    registers.detected = lambda: registers.NEON
 from cnnlab.kernels.vector import lanes
 
 modules, optimize = [], CPUCodeLibrary._optimize_final_module
