@@ -12,7 +12,7 @@ GITHUB = "https://github.com/owner/name"
 SETUP = {"tags": ["setup"]}
 PLOT = """
 from cnnlab.plots import charts
-plots.filters([[[1.0, -1.0], [0.5, 0.0]]], title='Two "filters" & more');
+charts.filters([[[1.0, -1.0], [0.5, 0.0]]], title='Two "filters" & more');
 """
 
 
