@@ -58,7 +58,7 @@ def limit(efficiency):
 # --- when each thread did which task --------------------------------------------------------------
 
 
-class Span(NamedTuple):
+class TaskSpan(NamedTuple):
     """A task on a thread, from `begin` to `end`, in seconds since the threads were started."""
 
     thread: int
@@ -69,7 +69,7 @@ class Span(NamedTuple):
 
 def stamped(
     task: Callable[[int], object], plan: Sequence[Iterable[int]], repeats: int = 1
-) -> list[Span]:
+) -> list[TaskSpan]:
     """Run task(i) for each i of plan[t] on thread t, and note when; tasks must release the lock.
 
     An iterator that stands in the plan several times is a queue: who is free takes the next. Of
@@ -78,12 +78,12 @@ def stamped(
     shared = {id(part): part for part in plan if iter(part) is part}
     queues = {name: list(part) for name, part in shared.items()}
 
-    def work(thread: int, tasks: Iterable[int], start: float) -> list[Span]:
+    def work(thread: int, tasks: Iterable[int], start: float) -> list[TaskSpan]:
         spans = []
         for i in tasks:
             begin = time.perf_counter()
             task(i)
-            spans.append(Span(thread, i, begin - start, time.perf_counter() - start))
+            spans.append(TaskSpan(thread, i, begin - start, time.perf_counter() - start))
         return spans
 
     with ThreadPoolExecutor(len(plan)) as threads:
@@ -98,7 +98,7 @@ def stamped(
 
 
 @measured
-def spans(result: Mapping[str, Sequence[Span]]) -> np.ndarray:
+def spans(result: Mapping[str, Sequence[TaskSpan]]) -> np.ndarray:
     """Draw which thread did which task when: a panel for each way, a row for each thread.
 
     A bar is a task, from blue (low numbers) to brown (high); the dashed line ends the last.
@@ -114,7 +114,7 @@ def spans(result: Mapping[str, Sequence[Span]]) -> np.ndarray:
     return axes[:, 0]
 
 
-def panel(ax: Axes, group: Sequence[Span], n_threads: int) -> None:
+def panel(ax: Axes, group: Sequence[TaskSpan], n_threads: int) -> None:
     """One way's tasks."""
     tasks = 1 + max(span.task for span in group)
     for span in group:

@@ -127,7 +127,7 @@ FEW = 2, 4  # images of the batches that are traced: each image adds the same
 COPIES = 20  # of a launch in a graph, so that asking for it does not count
 
 
-class Cost(NamedTuple):
+class Work(NamedTuple):
     """A launch of a step: bytes moved, as if nothing were cached, and seconds of the device."""
 
     kernel: str
@@ -153,7 +153,7 @@ def said() -> str:
     return f"a model, not measured: {asking}, and bytes by the bandwidth of a {MODEL}"
 
 
-def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, list[Cost]]:
+def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, list[Work]]:
     """What each launch of a step of `make(batch)` costs, in order, for each of the batches."""
     small, large = (_moved(make, n) for n in FEW)
     result = {}
@@ -168,12 +168,12 @@ def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, 
         else:
             seconds = [n / GPUS[MODEL].bandwidth for n in moved]
         names = (kernel for _, kernel in small)
-        result[batch] = [Cost(*one) for one in zip(names, moved, seconds, strict=True)]
+        result[batch] = [Work(*one) for one in zip(names, moved, seconds, strict=True)]
     return result
 
 
 def timeline(
-    make: Callable[[int], OnDevice], batch: int, result: Sequence[Cost], *, waits: bool = False
+    make: Callable[[int], OnDevice], batch: int, result: Sequence[Work], *, waits: bool = False
 ) -> list[Launch]:
     """The launches of a step of `make(batch)` over time; `result` are their costs.
 
@@ -192,7 +192,7 @@ def timeline(
 
 
 def modelled(
-    result: Sequence[Cost], launch: float = LAUNCH, *, waits: bool = False
+    result: Sequence[Work], launch: float = LAUNCH, *, waits: bool = False
 ) -> list[Launch]:
     """The same without a GPU: asking takes `launch` seconds, and the device works in order."""
     launches, now, free = [], 0.0, 0.0
@@ -291,7 +291,7 @@ ROW = 0.75  # inches from one row of a graph to the next
 
 
 @figure
-def launches_costs(result: Sequence[Cost], *, timed: bool = False) -> Axes:
+def launches_costs(result: Sequence[Work], *, timed: bool = False) -> Axes:
     """Draw a bar for each launch, in order: the bytes that it moves, or if `timed` its time."""
     names = [f"{number} {cost.kernel}" for number, cost in enumerate(result)]
     values = [1e6 * cost.seconds if timed else cost.moved / 1e6 for cost in result]

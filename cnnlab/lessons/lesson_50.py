@@ -107,7 +107,7 @@ def two_sums(answer):
     rng = kinds.generator()
     for _ in range(kinds.FRESH):
         x, w, tally = rng.integers(-9, 10, 4), rng.integers(-9, 10, 3), Tally()
-        got = answer([Counted(v, tally) for v in x], [Counted(v, tally) for v in w])
+        got = answer([CountedNumber(v, tally) for v in x], [CountedNumber(v, tally) for v in w])
         expected = [int(w @ x[i : i + 3]) for i in (0, 1)]
         values = [getattr(v, "value", v) for v in got]
         if len(values) != 2 or not np.allclose(values, expected):
@@ -141,7 +141,7 @@ class Tally:
     by_constants: int = 0
 
 
-class Counted:
+class CountedNumber:
     """A number that counts its multiplications in a `tally`, which its results share."""
 
     __array_ufunc__ = None  # NumPy's numbers leave the product to this one
@@ -149,11 +149,11 @@ class Counted:
     def __init__(self, value: float, tally: Tally):
         self.value, self.tally = float(value), tally
 
-    def _with(self, other, operation) -> "Counted":
-        return Counted(operation(self.value, getattr(other, "value", other)), self.tally)
+    def _with(self, other, operation) -> "CountedNumber":
+        return CountedNumber(operation(self.value, getattr(other, "value", other)), self.tally)
 
     def __mul__(self, other):
-        if isinstance(other, Counted):
+        if isinstance(other, CountedNumber):
             self.tally.products += 1
         else:
             self.tally.by_constants += 1
@@ -169,7 +169,7 @@ class Counted:
         return -self + other
 
     def __neg__(self):
-        return Counted(-self.value, self.tally)
+        return CountedNumber(-self.value, self.tally)
 
     def __truediv__(self, constant):
         return self * (1 / constant)
@@ -187,7 +187,7 @@ def multiplications(function: Callable, *arrays: np.ndarray, **options) -> int:
     are left as they are. Raises AssertionError if the result is not that of the reference.
     """
     tally = Tally()
-    counting = [np.vectorize(lambda v: Counted(v, tally), otypes="O")(a) for a in arrays]
+    counting = [np.vectorize(lambda v: CountedNumber(v, tally), otypes="O")(a) for a in arrays]
     in_python(function)(*counting, **options)
     z, exact = np.vectorize(lambda v: v.value)(counting[-1]), np.empty(arrays[-1].shape)
     np.testing.assert_allclose(z, direct(arrays, exact), rtol=1e-4, atol=1e-4)
@@ -300,7 +300,7 @@ EXACT_TILES = 8  # points of Winograd's transform: with more, float32 loses thre
 
 
 @dataclass(frozen=True)
-class Layer:
+class ConvSize:
     """A convolution: N images of H × H with C channels, F filters of K × K."""
 
     N: int = 8
@@ -329,7 +329,7 @@ def kernels(K: int) -> dict[str, Callable]:
     return result | {"Winograd": partial(result["Winograd"], m=m)}
 
 
-def timed(layer: Layer, repeats: int = 9) -> dict[str, timing.Timing]:
+def timed(layer: ConvSize, repeats: int = 9) -> dict[str, timing.Timing]:
     """Times of the ways on a layer, on one core; each must first agree with `vector`."""
     *given, z = inputs(layer.N, layer.C, layer.F, layer.H, layer.H, layer.K)
     expected = np.empty_like(z)
@@ -355,12 +355,12 @@ AXES = {  # panel → its rows and columns: the sizes that they change, and to w
 
 
 def layers(rows: Mapping[str, Sequence[int]], columns: Mapping[str, Sequence[int]]) -> Iterator:
-    """Yield (row, column), Layer for each pair of sizes; the others are those of `Layer`."""
+    """Yield (row, column), ConvSize for each pair of sizes; the others are those of `ConvSize`."""
     ((down, sizes),), ((across, others),) = rows.items(), columns.items()
     for i in sizes:
         for j in others:
             changed = dict.fromkeys(down, i) | dict.fromkeys(across, j)
-            yield (i, j), replace(Layer(), **changed)
+            yield (i, j), replace(ConvSize(), **changed)
 
 
 def sweep(axes=AXES, repeats: int = 9) -> dict[str, Panel]:

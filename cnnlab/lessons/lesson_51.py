@@ -205,31 +205,31 @@ def gradient_in_pieces(kernel, x, dz, dw, most):
 Table = Mapping[str, Mapping[int, float]]  # algorithm → images in a micro-batch → cost
 
 
-class Piece(NamedTuple):
+class MicroBatch(NamedTuple):
     """A micro-batch: the algorithm that computes it, and its images."""
 
     algorithm: str
     n_images: int
 
 
-class Plan(NamedTuple):
+class Split(NamedTuple):
     """A batch in micro-batches, with its seconds and the bytes of its workspace."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MicroBatch, ...]
     seconds: float
     workspace: float
 
-    def then(self, piece: Piece, seconds: float, workspace: float) -> "Plan":
+    def then(self, piece: MicroBatch, seconds: float, workspace: float) -> "Split":
         """This plan, and one more micro-batch after it."""
         workspace = max(self.workspace, workspace)
-        return Plan((*self.pieces, piece), self.seconds + seconds, workspace)
+        return Split((*self.pieces, piece), self.seconds + seconds, workspace)
 
     def __str__(self) -> str:
         counts = {piece: self.pieces.count(piece) for piece in self.pieces}
         return " + ".join(f"{n} × {size} by {name}" for (name, size), n in counts.items())
 
 
-def fastest(times: Table, workspaces: Table, n_images: int, cap: float = math.inf) -> Plan | None:
+def fastest(times: Table, workspaces: Table, n_images: int, cap: float = math.inf) -> Split | None:
     """The plan that takes least time for a batch under a cap in bytes, by dynamic programming.
 
     The best plan for n images ends in one micro-batch, and what comes before it is the best plan
@@ -237,12 +237,12 @@ def fastest(times: Table, workspaces: Table, n_images: int, cap: float = math.in
     """
     at_least("n_images", n_images, 1)
     allowed = [
-        (Piece(name, size), seconds, workspaces[name][size])
+        (MicroBatch(name, size), seconds, workspaces[name][size])
         for name, by_size in times.items()
         for size, seconds in by_size.items()
         if workspaces[name][size] <= cap
     ]
-    best: list[Plan | None] = [Plan((), 0.0, 0)]
+    best: list[Split | None] = [Split((), 0.0, 0)]
     for n in range(1, n_images + 1):
         plans = [
             rest.then(piece, *cost)
@@ -253,23 +253,23 @@ def fastest(times: Table, workspaces: Table, n_images: int, cap: float = math.in
     return best[-1]
 
 
-def pareto(plans: Sequence[Plan]) -> list[Plan]:
+def pareto(plans: Sequence[Split]) -> list[Split]:
     """The plans that none beats: no other is as good in both seconds and workspace, and better in
     one. By growing workspace, so by falling time."""
-    front: list[Plan] = []
+    front: list[Split] = []
     for plan in sorted(plans, key=lambda plan: (plan.workspace, plan.seconds)):
         if not front or plan.seconds < front[-1].seconds:
             front.append(plan)
     return front
 
 
-def front(times: Table, workspaces: Table, n_images: int) -> list[Plan]:
+def front(times: Table, workspaces: Table, n_images: int) -> list[Split]:
     """Every plan for a batch that is worth having: the fastest under each cap, see `pareto`."""
     caps = {size for by_size in workspaces.values() for size in by_size.values()}
     return pareto(list(filter(None, (fastest(times, workspaces, n_images, cap) for cap in caps))))
 
 
-def share_the_cap(fronts: Mapping[str, Sequence[Plan]], cap: float) -> dict[str, Plan]:
+def share_the_cap(fronts: Mapping[str, Sequence[Split]], cap: float) -> dict[str, Split]:
     """One plan for each layer, so that all workspaces together fit under the cap in least time.
 
     A binary unknown for each plan of each layer: one of each layer's is 1, and an integer programme
@@ -322,16 +322,16 @@ class Costs:
         return max(size for by_size in self.timings.values() for size in by_size)
 
     @property
-    def whole(self) -> dict[str, Plan]:
+    def whole(self) -> dict[str, Split]:
         """The plans that take the whole batch at once, one for each way."""
         n = self.n_images
         return {
-            name: Plan((Piece(name, n),), by_size[n], self.workspaces[name][n])
+            name: Split((MicroBatch(name, n),), by_size[n], self.workspaces[name][n])
             for name, by_size in self.times.items()
         }
 
     @property
-    def front(self) -> list[Plan]:
+    def front(self) -> list[Split]:
         """The plans for the whole batch that are worth having, see `microbatches.front`."""
         return front(self.times, self.workspaces, self.n_images)
 
@@ -358,7 +358,7 @@ def costs(
         expected = np.empty_like(given[-1])
         getattr(algorithms[first], operation)(*given[:-1], expected)
         for name, way in algorithms.items():
-            pieces = Plan((Piece(name, size),) * counts[size], 0, 0)
+            pieces = Split((MicroBatch(name, size),) * counts[size], 0, 0)
             call = functools.partial(
                 in_micro_batches, operation, pieces, *given, algorithms=algorithms
             )
@@ -388,7 +388,7 @@ def of_a_step(network: Network) -> dict[str, tuple[str, Place]]:
     return {name: (f"conv_{what}", network[at]) for name, (at, _, what) in parts.items()}
 
 
-def step_call(network: Network, plans: Mapping[str, Plan]) -> Callable[[], None]:
+def step_call(network: Network, plans: Mapping[str, Split]) -> Callable[[], None]:
     """A call that computes all convolutions of a step on random arrays, each as its plan says."""
     calls = []
     for name, (operation, place) in of_a_step(network).items():
@@ -436,7 +436,7 @@ def adds_up(operation: str) -> bool:
     return "N" not in list(CONTRACT[operation].values())[-1]
 
 
-def in_micro_batches(operation: str, plan: Plan, *arrays: np.ndarray, algorithms=WAYS) -> None:
+def in_micro_batches(operation: str, plan: Split, *arrays: np.ndarray, algorithms=WAYS) -> None:
     """Compute an operation of the contract as a plan says, one micro-batch after the other."""
     output, first = arrays[-1], 0
     cut = len(plan.pieces) > 1
@@ -461,7 +461,7 @@ def challenge(
     operation: str,
     mine: Callable,
     place: Place,
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, Split],
     cap: float,
     *,
     repeats: int = 9,
@@ -546,7 +546,7 @@ def workspaces_costs(result: Costs) -> np.ndarray:
 
 @measured
 def workspaces_front(
-    plans: Sequence[Plan], whole: Mapping[str, Plan], run: Sequence[tuple[float, float]] = ()
+    plans: Sequence[Split], whole: Mapping[str, Split], run: Sequence[tuple[float, float]] = ()
 ) -> Axes:
     """Draw the least time under each cap, and the ways that take the whole batch at once.
 
@@ -574,7 +574,7 @@ def workspaces_front(
 
 
 @figure
-def plans(chosen: Mapping[str, Plan]) -> Axes:
+def plans(chosen: Mapping[str, Split]) -> Axes:
     """Draw batches cut into micro-batches, a row for each plan, coloured by way."""
     names = list(dict.fromkeys(piece.algorithm for p in chosen.values() for piece in p.pieces))
     inks = {name: INKS.get(name, INK) for name in names}
@@ -596,7 +596,7 @@ def plans(chosen: Mapping[str, Plan]) -> Axes:
 
 
 @measured
-def shared(by_cap: Mapping[str, Mapping[str, Plan]]) -> Axes:
+def shared(by_cap: Mapping[str, Mapping[str, Split]]) -> Axes:
     """Draw how layers share each cap: their workspaces end to end, and the time of all.
 
     Those of one operation, such as "conv1_forward" and "conv2_forward", are shades of one colour,

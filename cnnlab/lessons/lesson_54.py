@@ -40,7 +40,7 @@ class Parabola:
         return float(params[0]) ** 2 / 2
 
 
-class Task:
+class TrainingTask:
     """The course's network and images: a start, gradients, draws and losses, from a seed."""
 
     def __init__(self, images, seed: int = 0):
@@ -104,7 +104,7 @@ def run(work, serve, task, n_workers, staleness, n_updates, step, n_servers=1, *
 
 def on_ranks(work: Callable, serve: Callable, staleness: float, n_updates: int, step: Callable):
     """On a real rank, the same with a few digits: rank 0 returns parameters and `missed`."""
-    comm, task = real_world(), Task(load("digits", 400, 50))
+    comm, task = real_world(), TrainingTask(load("digits", 400, 50))
     if comm.rank > 0:
         return work(comm, task.gradient_of, task.draws(comm.rank, comm.size - 1))
     params = task.start.copy()

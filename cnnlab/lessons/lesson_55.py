@@ -135,7 +135,7 @@ def elastic(models, centre, gradients, rate, moving_rate):
 # --- methods that average models on the simplest of losses, where theory says what they do --------
 
 
-class Parabola:
+class ParabolaReplica:
     """What a method trains in place of a network: float64 numbers x, and the gradient κ x.
 
     It has the names of `training.Replica` that methods ask for.
@@ -186,7 +186,7 @@ def elastic_path(
     """Where the method `elastic` takes (x, centre), float64 (n_steps + 1, 2), from (1, −0.7)."""
 
     def program(comm):
-        group, method = Parabola([1.0], rate, curvature), Elastic(comm, 1, moving_rate)
+        group, method = ParabolaReplica([1.0], rate, curvature), Elastic(comm, 1, moving_rate)
         method.enter(group)
         method.centre[:] = -0.7
         places = [(group.params.flat[0], method.centre[0])]
@@ -213,7 +213,7 @@ def gossip_path(graph: str, n_ranks: int, n_meetings: int, seed: int = 0) -> np.
     starts = np.random.default_rng(seed).standard_normal((n_ranks, 100))
 
     def program(comm) -> Sequence[np.ndarray]:
-        group, method = Parabola(np.zeros(100), 0.0, 0.0), Gossip(comm, 1, graph)
+        group, method = ParabolaReplica(np.zeros(100), 0.0, 0.0), Gossip(comm, 1, graph)
         method.make_room(group)
         method.kept["model of ranks"][:] = starts
         method.enter(group)

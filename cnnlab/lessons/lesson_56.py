@@ -377,7 +377,7 @@ def speeds(algorithms: Sequence[str], n: int, repeats: int = 15) -> dict[str, di
 # --- sums on a network --------------------------------------------------------------------------
 
 
-class Cost(NamedTuple):
+class Price(NamedTuple):
     """What one message of a shard costs: its bytes, and the seconds to encode and decode it."""
 
     n_bytes: int
@@ -394,7 +394,7 @@ class Cost(NamedTuple):
         return self.work(n_ranks) + 2 * (n_ranks - 1) * each
 
 
-def crossover(whole: Cost, short: Cost, n_ranks: int) -> float:
+def crossover(whole: Price, short: Price, n_ranks: int) -> float:
     """The bandwidth, in bytes a second, below which short messages pay: bytes over seconds."""
     saved = 2 * (n_ranks - 1) * (whole.n_bytes - short.n_bytes)
     more = short.work(n_ranks) - whole.work(n_ranks)
@@ -403,7 +403,7 @@ def crossover(whole: Cost, short: Cost, n_ranks: int) -> float:
 
 def sums(
     algorithms: Sequence[str], n: int, bandwidths: Sequence[float], repeats: int = 9
-) -> tuple[dict[str, Cost], dict[float, dict[str, list[float]]]]:
+) -> tuple[dict[str, Price], dict[float, dict[str, list[float]]]]:
     """On each rank of a cluster: the cost of a message by way; samples of sums by bandwidth, way.
 
     Costs are measured while all ranks are at it. Sums are of n float32 on the slowed network.
@@ -421,7 +421,7 @@ def sums(
             "decode": functools.partial(one.decode, message, out),
         }
         taken = alternately(comm, calls, repeats)
-        costs[way] = Cost(one.n_bytes, *(float(np.median(group)) for group in taken.values()))
+        costs[way] = Price(one.n_bytes, *(float(np.median(group)) for group in taken.values()))
     for bandwidth in bandwidths:
         with network(LATENCY, bandwidth, comm) as slowed:
             calls = {way: adding(CompressedSum(slowed, made(way)), flat) for way in algorithms}
@@ -474,7 +474,7 @@ def in_range(bandwidth: float) -> str:
 
 
 def crossings(
-    costs: Mapping[str, Cost], result: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
+    costs: Mapping[str, Price], result: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
 ) -> dict[str, tuple[float, float]]:
     """By way, the bandwidth below which it beats the first one: predicted, and measured."""
     first, *others = costs
@@ -646,7 +646,7 @@ def bits_speeds(
 
 @measured
 def bits_sums(
-    costs: Mapping[str, Cost], result: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
+    costs: Mapping[str, Price], result: Mapping[float, Mapping[str, Sequence[float]]], n_ranks: int
 ) -> Axes:
     """Draw seconds of a sum over the bandwidth: lines are predicted, dots measured, and joined.
 

@@ -252,7 +252,7 @@ class Noting(Streams):
         return self.latest, values
 
 
-class Counted(DataParallel):
+class CountedDataParallel(DataParallel):
     """Data parallelism that counts the bytes that this rank sends to add up gradients: `sent`."""
 
     sent = 0
@@ -299,7 +299,7 @@ def learnt(
 
     def program(comm) -> float:
         how = {"rate": rate, "optimizer": optimizer, "seed": seed} | PLAN | plan
-        methods.append(method := Counted(comm, compress=compress))
+        methods.append(method := CountedDataParallel(comm, compress=compress))
         return train(data, method=method, **how).history[-1]["test_accuracy"]
 
     world = Counting(n_ranks)
@@ -499,7 +499,7 @@ class Echo:
         np.add(sent, sent, out=received)
 
 
-class Step(NamedTuple):
+class StepTime(NamedTuple):
     """Seconds of a rank's step: computing, what choosing and adding take, and the messages."""
 
     compute: float
@@ -514,7 +514,7 @@ class Step(NamedTuple):
 
 def virtual_steps(
     algorithms: Sequence[str], data, n_ranks: int, networks: Sequence[str], batch: int
-) -> dict[str, dict[str, Step]]:
+) -> dict[str, dict[str, StepTime]]:
     """By network and way, a step of PERCEPTRON on virtual ranks.
 
     What a rank computes is measured here, on one core, in turns; its messages take virtual time.
@@ -530,7 +530,7 @@ def virtual_steps(
     medians = {name: timing.median for name, timing in measure.compare(calls).items()}
     return {
         network: {
-            way: Step(medians["compute"], medians[way], result[n_ranks].seconds)
+            way: StepTime(medians["compute"], medians[way], result[n_ranks].seconds)
             for way, result in sums(algorithms, flat.size, (n_ranks,), network).items()
         }
         for network in networks

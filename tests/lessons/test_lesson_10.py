@@ -32,7 +32,7 @@ def test_of_several_runs_the_one_that_ends_in_the_middle_counts(monkeypatch):
 
 
 def test_spans_are_drawn_where_they_were():
-    result = [lesson_10.Span(0, 0, 0.0, 0.002), lesson_10.Span(1, 1, 0.001, 0.004)]
+    result = [lesson_10.TaskSpan(0, 0, 0.0, 0.002), lesson_10.TaskSpan(1, 1, 0.001, 0.004)]
     (ax,) = lesson_10.spans({"blocks": result}, title="T")
     boxes = sorted((round(b.get_x(), 6), round(b.get_width(), 6)) for b in ax.patches)
     assert boxes == [(0, 2), (1, 3)]

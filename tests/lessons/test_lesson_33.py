@@ -4,7 +4,7 @@ import pytest
 from cnnlab import cuda
 from cnnlab.cuda.step import Step
 from cnnlab.lessons import lesson_33
-from cnnlab.lessons.lesson_33 import Cost, Launch, busy, costs, modelled, timeline
+from cnnlab.lessons.lesson_33 import Launch, Work, busy, costs, modelled, timeline
 from cnnlab.network import Network
 from tests.cuda.test_cupy_device import stand_in  # noqa: F401
 
@@ -16,7 +16,7 @@ def make(batch):
 
 
 def test_the_slower_of_host_and_device_sets_the_pace():
-    quick, slow = [Cost("k", 0, 1.0)] * 3, [Cost("k", 0, 5.0)] * 3
+    quick, slow = [Work("k", 0, 1.0)] * 3, [Work("k", 0, 5.0)] * 3
     assert [one.begin for one in modelled(quick, 2.0)] == [2, 4, 6]
     assert [one.begin for one in modelled(slow, 2.0)] == [2, 7, 12]
     assert [one.asked for one in modelled(slow, 2.0)] == [0, 2, 4]
@@ -52,7 +52,7 @@ def test_work_begins_after_it_was_asked_for_and_after_what_was_there_before(
 ):
     stamps = [(0.001, 0.002, 0.003), (0.002, 0.003, 0.005), (0.007, 0.008, 0.009)]
     monkeypatch.setattr(lesson_33.cuda, "stamps", lambda calls, waits: stamps)
-    launches = timeline(make, 4, [Cost("a", 0, 1.0), Cost("b", 0, 1.0), Cost("c", 0, 0.001)])
+    launches = timeline(make, 4, [Work("a", 0, 1.0), Work("b", 0, 1.0), Work("c", 0, 0.001)])
     assert [one.begin for one in launches] == [0.001, 0.003, 0.008]
 
 
@@ -65,7 +65,7 @@ extern "C" __global__ void copy(const float* from, float* to)
 
 
 def test_costs_are_bars_with_their_shares():
-    result = [Cost("a", 3e6, 1e-6), Cost("b", 1e6, 3e-6)]
+    result = [Work("a", 3e6, 1e-6), Work("b", 1e6, 3e-6)]
     ax = lesson_33.launches_costs(result)
     assert [bar.get_width() for bar in ax.patches] == [3, 1]
     assert [text.get_text() for text in ax.texts] == ["3 MB, 75.0%", "1 MB, 25.0%"]

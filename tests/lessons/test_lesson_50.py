@@ -4,13 +4,18 @@ import pytest
 from cnnlab.kernels.variants import convolutions
 from cnnlab.kernels.variants.convolutions import conv_forward_im2col
 from cnnlab.lessons import lesson_50
-from cnnlab.lessons.lesson_50 import Layer
+from cnnlab.lessons.lesson_50 import ConvSize
 from cnnlab.measure.timing import Timing
 
 
 def test_layers_of_a_panel_change_two_sizes():
     result = dict(lesson_50.layers({"K": (3, 5)}, {"CF": (1, 4)}))
-    assert result[5, 4] == Layer(C=4, F=4, K=5) and list(result) == [(3, 1), (3, 4), (5, 1), (5, 4)]
+    assert result[5, 4] == ConvSize(C=4, F=4, K=5) and list(result) == [
+        (3, 1),
+        (3, 4),
+        (5, 1),
+        (5, 4),
+    ]
 
 
 def test_winograd_takes_part_where_its_tile_has_eight_points():
@@ -26,7 +31,7 @@ def test_a_panel_is_timed_and_each_way_is_right(monkeypatch):
     wrong = {"im2col": lambda x, w, b, z: z.fill(0)}
     monkeypatch.setattr(lesson_50, "kernels", lambda K: wrong)
     with pytest.raises(AssertionError, match=r"^im2col at N=1, C=16, F=16, H=9, K=5: "):
-        lesson_50.timed(Layer(N=1, H=9))
+        lesson_50.timed(ConvSize(N=1, H=9))
 
 
 def test_the_winner_is_sure_where_the_whole_interval_says_so():

@@ -12,8 +12,8 @@ from cnnlab.kernels.variants.convolutions import WAYS, conv_forward_im2col
 from cnnlab.lessons import lesson_51
 from cnnlab.lessons.lesson_51 import (
     BUFFERS,
-    Piece,
-    Plan,
+    MicroBatch,
+    Split,
     allocated,
     challenge,
     fastest,
@@ -25,7 +25,7 @@ from cnnlab.measure import timing
 from cnnlab.network import Conv, Dense, Network, ReLU, Sigmoid
 
 PLACE = Network((Conv(6, 5), Dense(10), Sigmoid()), (8, 16, 16))["conv"]
-PLANS = {"planned": Plan((Piece("vector", 5), Piece("im2col", 3)), 1.0, 1)}
+PLANS = {"planned": Split((MicroBatch("vector", 5), MicroBatch("im2col", 3)), 1.0, 1)}
 COLUMNS = 4 * 8 * 12**2 * (8 * 25 + 6)  # bytes: im2col of all eight images
 
 
@@ -67,7 +67,16 @@ def test_what_numpy_allocates_is_counted_at_its_peak():
 
 OPERATIONS = ("conv_forward", "conv_backward_weights", "conv_backward_input")
 NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid()), (2, 9, 8))
-PLAN = Plan((Piece("im2col", 3), Piece("FFT", 2), Piece("vector", 1), Piece("Winograd", 1)), 1, 1)
+PLAN = Split(
+    (
+        MicroBatch("im2col", 3),
+        MicroBatch("FFT", 2),
+        MicroBatch("vector", 1),
+        MicroBatch("Winograd", 1),
+    ),
+    1,
+    1,
+)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -94,7 +103,7 @@ def test_costs_are_those_of_every_way_and_size(operation):
             more = 4 * 2 * 3 * 3 * 3 if operation == "conv_backward_weights" and size < 4 else 0
             assert result.workspaces[name][size] == said + more
         whole = result.whole[name]
-        assert whole.pieces == (Piece(name, 4),) and whole.seconds == result.times[name][4]
+        assert whole.pieces == (MicroBatch(name, 4),) and whole.seconds == result.times[name][4]
         assert whole.workspace == result.workspaces[name][4]
     assert all(sum(piece.n_images for piece in plan.pieces) == 4 for plan in result.front)
     assert min(p.seconds for p in result.front) <= min(p.seconds for p in result.whole.values())
@@ -116,7 +125,7 @@ def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
     def compare(calls, repeats):
         for (name, size), call in calls.items():
             plan, images = call.args[1], len(call.args[2])
-            assert plan.pieces == (Piece(name, size),) * (images // size)
+            assert plan.pieces == (MicroBatch(name, size),) * (images // size)
             seen[size] = images
         return {key: timing.Timing("", (len(c.args[1].pieces) * 1.0,)) for key, c in calls.items()}
 
@@ -138,13 +147,13 @@ def tables(rng, sizes=(1, 2, 3, 4)):
 
 def every_plan(times, workspaces, n_images):
     """All ways to make up a batch, whatever they need; their order does not matter."""
-    pieces = [Piece(name, size) for name in times for size in times[name]]
+    pieces = [MicroBatch(name, size) for name in times for size in times[name]]
     plans = []
     for n in range(1, n_images + 1):
         for chosen in itertools.combinations_with_replacement(pieces, n):
             if sum(size for _, size in chosen) == n_images:
                 seconds = sum(times[name][size] for name, size in chosen)
-                plans.append(Plan(chosen, seconds, max(workspaces[a][m] for a, m in chosen)))
+                plans.append(Split(chosen, seconds, max(workspaces[a][m] for a, m in chosen)))
     return plans
 
 
@@ -170,14 +179,14 @@ def test_the_fastest_is_that_of_all_plans(seed):
 @pytest.mark.parametrize("by_size", [{1: 1.0, 2: 2.0}, {2: 2.0, 1: 1.0}])
 def test_of_equally_fast_plans_the_smaller_is_taken(by_size):
     times, workspaces = {"a": by_size}, {"a": {1: 5, 2: 9}}
-    assert fastest(times, workspaces, 4) == Plan((Piece("a", 1),) * 4, 4.0, 5)
+    assert fastest(times, workspaces, 4) == Split((MicroBatch("a", 1),) * 4, 4.0, 5)
 
 
 def test_without_a_cap_everything_is_allowed_and_just_the_cap_is_room():
     times, workspaces = {"a": {4: 1.0}, "b": {4: 2.0}}, {"a": {4: 100}, "b": {4: 1}}
-    assert fastest(times, workspaces, 4).pieces == (Piece("a", 4),)
-    assert fastest(times, workspaces, 4, cap=100).pieces == (Piece("a", 4),)
-    assert fastest(times, workspaces, 4, cap=99).pieces == (Piece("b", 4),)
+    assert fastest(times, workspaces, 4).pieces == (MicroBatch("a", 4),)
+    assert fastest(times, workspaces, 4, cap=100).pieces == (MicroBatch("a", 4),)
+    assert fastest(times, workspaces, 4, cap=99).pieces == (MicroBatch("b", 4),)
     assert fastest(times, workspaces, 4, cap=0) is fastest(times, workspaces, 3) is None
 
 
@@ -204,7 +213,7 @@ def test_the_front_holds_what_no_plan_beats(seed):
 
 def points(rng, n):
     """Plans of a layer that differ in time and workspace."""
-    return [Plan((), float(rng.random()), int(rng.integers(0, 10**7))) for _ in range(n)]
+    return [Split((), float(rng.random()), int(rng.integers(0, 10**7))) for _ in range(n)]
 
 
 def enumerated(fronts, cap):
@@ -238,7 +247,9 @@ def test_layers_share_a_cap_as_if_all_were_tried(seed):
 def test_the_least_is_found_not_one_near_it():
     rng = np.random.default_rng(1)
     fronts = {
-        f"conv{i}": [Plan((), 1 + 1e-3 * rng.random(), int(rng.integers(1, 1000))) for _ in "abcde"]
+        f"conv{i}": [
+            Split((), 1 + 1e-3 * rng.random(), int(rng.integers(1, 1000))) for _ in "abcde"
+        ]
         for i in range(16)
     }
     cap, least = 4000, {0: 0.0}  # bytes used → the least seconds with just these
@@ -253,8 +264,8 @@ def test_the_least_is_found_not_one_near_it():
     assert math.isclose(sum(plan.seconds for plan in chosen.values()), best, rel_tol=1e-9)
 
 
-SMALL = Plan((Piece("vector", 1), Piece("vector", 3)), 8e-3, 1024)
-LARGE = Plan((Piece("FFT", 4),), 4e-3, 2**21)
+SMALL = Split((MicroBatch("vector", 1), MicroBatch("vector", 3)), 8e-3, 1024)
+LARGE = Split((MicroBatch("FFT", 4),), 4e-3, 2**21)
 
 
 def test_the_front_stands_beside_the_ways_undivided_and_what_was_run():

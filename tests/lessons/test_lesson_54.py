@@ -29,7 +29,7 @@ DIGITS = load("digits", 400, 50)
 def names(mutant=("", "")):
     """What the lesson's cells of matter define; one text in them is replaced by another."""
     defined = {"np": np, "numba": numba, "math": math, "partial": partial, "lesson": lesson}
-    defined |= {"measure": timing, "tasks": [lesson.Task(DIGITS)]}
+    defined |= {"measure": timing, "tasks": [lesson.TrainingTask(DIGITS)]}
     source = "\n\n".join(MATTER)
     assert not mutant[0] or source.count(mutant[0]) == 1
     exec(source.replace(*mutant).replace("parallel=True", "parallel=False"), defined)
@@ -94,7 +94,7 @@ class Counting(Server):
 
 def packaged(staleness, n_workers, n_updates, **pace):
     """The same training by the package's server: parameters, and counts of updates missed."""
-    task, size = lesson.Task(DIGITS), lesson.SIZE
+    task, size = lesson.TrainingTask(DIGITS), lesson.SIZE
     order = np.take(task.order, np.arange(size * n_updates), mode="wrap")
 
     def program(comm):
@@ -116,7 +116,7 @@ def packaged(staleness, n_workers, n_updates, **pace):
 )
 def test_the_lessons_server_finds_what_the_packages_finds(staleness, pace):
     cells = names()
-    how = lesson.Task(DIGITS), 4, staleness, 80, cells["descend"]
+    how = lesson.TrainingTask(DIGITS), 4, staleness, 80, cells["descend"]
     run = lesson.run(cells["work"], cells["serve"], *how, **pace)
     params, missed = packaged(staleness, 4, 80, **pace)
     np.testing.assert_allclose(run.params, params, atol=1e-5)

@@ -44,19 +44,19 @@ def test_scales_count_as_bits(way, expected):
 def test_at_the_rate_that_pays_a_sum_takes_as_long_as_float32_which_costs_nothing():
     n, bandwidth, n_ranks = 4096, 1e9, 4
     seconds = n / lesson_56.rate_that_pays("qsgd4", n, n_ranks, bandwidth)  # 4 bytes of n/4 numbers
-    short = lesson_56.Cost(compressor("qsgd4")(n // n_ranks).n_bytes, seconds, seconds)
-    assert lesson_56.crossover(lesson_56.Cost(n, 0, 0), short, n_ranks) == pytest.approx(bandwidth)
+    short = lesson_56.Price(compressor("qsgd4")(n // n_ranks).n_bytes, seconds, seconds)
+    assert lesson_56.crossover(lesson_56.Price(n, 0, 0), short, n_ranks) == pytest.approx(bandwidth)
 
 
 def test_a_sum_is_its_work_and_its_messages_and_ways_cost_the_same_where_they_cross():
-    whole, short = lesson_56.Cost(4000, 1e-6, 1e-6), lesson_56.Cost(500, 10e-6, 5e-6)
+    whole, short = lesson_56.Price(4000, 1e-6, 1e-6), lesson_56.Price(500, 10e-6, 5e-6)
     assert short.work(4) == pytest.approx(5 * 10e-6 + 8 * 5e-6)
     assert short.seconds(4, 1e6, 1e-3) == pytest.approx(90e-6 + 6 * (1e-3 + 500e-6))
     at = lesson_56.crossover(whole, short, 4)
     assert whole.seconds(4, at) == pytest.approx(short.seconds(4, at))
     assert whole.seconds(4, at / 2) > short.seconds(4, at / 2)
     for seconds in (1e-6, 5e-7):  # as much work as float32 takes, and less
-        assert lesson_56.crossover(whole, lesson_56.Cost(500, seconds, seconds), 4) == np.inf
+        assert lesson_56.crossover(whole, lesson_56.Price(500, seconds, seconds), 4) == np.inf
 
 
 def test_a_crossing_is_found_between_two_bandwidths():

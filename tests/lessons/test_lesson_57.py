@@ -6,7 +6,7 @@ import pytest
 from cnnlab.data import load
 from cnnlab.distributed.compressors.topk import Streams
 from cnnlab.lessons import lesson_57
-from cnnlab.lessons.lesson_57 import WHOLE, Echo, Step, challenge_streams, random_places, said
+from cnnlab.lessons.lesson_57 import WHOLE, Echo, StepTime, challenge_streams, random_places, said
 
 DIGITS = load("digits", 320, 100)
 MINE = functools.partial(Streams, argument=0.2)
@@ -77,7 +77,7 @@ def test_a_virtual_step_is_the_sum_of_its_parts():
     fast, slow = result["1ms,1GB/s"]["qsgd4"], result["9ms,1GB/s"]["qsgd4"]
     assert slow.messages - fast.messages == pytest.approx(0.016, rel=0.01)
     assert (slow.compute, slow.work) == (fast.compute, fast.work) and min(fast) > 0
-    assert Step(1, 2, 3).seconds == 6
+    assert StepTime(1, 2, 3).seconds == 6
 
 
 def test_a_gain_is_over_the_whole():
