@@ -121,7 +121,7 @@ PAGE = """\
 
 
 @dataclass(frozen=True)
-class Slider:
+class Player:
     """A page's picture of kernels that go through arrays, with a slider for the access."""
 
     logs: Mapping[str, Sequence]
@@ -155,9 +155,9 @@ def kept(logs: Mapping[str, Sequence], known: Sequence[str]) -> dict[str, list]:
 
 def stepper(
     logs: Mapping[str, Sequence], shapes: Mapping[str, tuple[int, int]], start: int = 1
-) -> Slider:
+) -> Player:
     """A slider over the accesses of kernels to arrays of these shapes (rows, columns), by name."""
-    return Slider(logs, {name: tuple(map(int, shape)) for name, shape in shapes.items()}, start)
+    return Player(logs, {name: tuple(map(int, shape)) for name, shape in shapes.items()}, start)
 
 
 @figure
