@@ -22,10 +22,15 @@ NOT_YET = {
 }  # fmt: skip
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess:
-    """Break lessons in a process of their own."""
-    command = [sys.executable, "-m", "tests.lessons.breaking", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+@pytest.fixture
+def run(monkeypatch, capfd):
+    """Break lessons, each in a fork: a function that returns the exit status and the output."""
+    monkeypatch.setattr(breaking, "prepare", lambda n_lessons: None)
+
+    def broken(*arguments: str) -> tuple[int, str]:
+        return breaking.main(list(arguments)), capfd.readouterr().out
+
+    return broken
 
 
 def number(path: Path) -> str:
@@ -40,7 +45,8 @@ def test_each_lesson_has_cells_with_matter_or_is_listed():
 
 
 def test_one_mutant_of_each_lesson_is_noticed():
-    done = run("--one", "--jobs", "1")
+    command = [sys.executable, "-m", "tests.lessons.breaking", "--one", "--jobs", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" 1 mutants, 0 gaps") == len(LESSONS) - len(NOT_YET)
 
@@ -84,27 +90,27 @@ def lesson(folder: Path, *cells: str | tuple[str, str], name: str = "toy") -> st
     return str(path)
 
 
-def test_a_proof_that_proves_notices_every_mutant(tmp_path):
-    done = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([1, 2, 4]) == 7"))
-    assert (done.returncode, done.stdout) == (0, "toy: 2 mutants, 0 gaps\n"), done.stderr
+def test_a_proof_that_proves_notices_every_mutant(tmp_path, run):
+    status, output = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([1, 2, 4]) == 7"))
+    assert (status, output) == (0, "toy: 2 mutants, 0 gaps\n")
 
 
-def test_a_proof_that_proves_too_little_is_reported(tmp_path):
-    done = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([0, 0, 1]) == 1"))
-    assert done.returncode == 1
+def test_a_proof_that_proves_too_little_is_reported(tmp_path, run):
+    status, output = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([0, 0, 1]) == 1"))
+    assert status == 1
     gap = "toy: nobody notices: total: `found += value` → `found = value`"
-    assert done.stdout.splitlines() == [gap, "toy: 2 mutants, 1 gaps"]
+    assert output.splitlines() == [gap, "toy: 2 mutants, 1 gaps"]
 
 
-def test_what_only_a_copy_proves_is_reported(tmp_path):
+def test_what_only_a_copy_proves_is_reported(tmp_path, run):
     cells = ["import math", (DEFINE, "matter"), "assert math.fsum([1, 2]) == 3", "print(total)"]
-    done = run(lesson(tmp_path, *cells))
-    assert done.returncode == 1 and done.stdout.count("nobody notices") == 2
-    done = run(lesson(tmp_path, *cells[:3]))
-    assert "no later cell uses total" in done.stdout and done.returncode == 1
+    status, output = run(lesson(tmp_path, *cells))
+    assert status == 1 and output.count("nobody notices") == 2
+    status, output = run(lesson(tmp_path, *cells[:3]))
+    assert "no later cell uses total" in output and status == 1
 
 
-def test_only_the_cells_that_are_needed_run(tmp_path):
+def test_only_the_cells_that_are_needed_run(tmp_path, run):
     cells = [
         "numbers = [1]\nother = 3",
         "raise RuntimeError('needed by nobody')",
@@ -114,46 +120,46 @@ def test_only_the_cells_that_are_needed_run(tmp_path):
         "total([])\nother = 1 / 0 if other == 4 else 3",
         "assert total(numbers) == expected",
     ]
-    done = run(lesson(tmp_path, *cells))
-    assert (done.returncode, done.stdout) == (0, "toy: 2 mutants, 0 gaps\n")
+    status, output = run(lesson(tmp_path, *cells))
+    assert (status, output) == (0, "toy: 2 mutants, 0 gaps\n")
 
 
-def test_a_lesson_that_fails_as_it_is_proves_nothing(tmp_path):
-    done = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([1]) == 2"))
-    assert done.returncode == 1 and "toy, as it is: AssertionError" in done.stdout
+def test_a_lesson_that_fails_as_it_is_proves_nothing(tmp_path, run):
+    status, output = run(lesson(tmp_path, (DEFINE, "matter"), "assert total([1]) == 2"))
+    assert status == 1 and "toy, as it is: AssertionError" in output
 
 
-def test_a_fourth_cell_that_uses_it_comes_too_late(tmp_path):
+def test_a_fourth_cell_that_uses_it_comes_too_late(tmp_path, run):
     late = ["total([1])"] * 3 + ["assert total([1, 2]) == 3"]
-    assert run(lesson(tmp_path, (DEFINE, "matter"), *late)).returncode == 1
+    assert run(lesson(tmp_path, (DEFINE, "matter"), *late))[0] == 1
 
 
-def test_a_crash_and_an_end_that_never_comes_are_noticed(tmp_path):
+def test_a_crash_and_an_end_that_never_comes_are_noticed(tmp_path, run):
     crash = "def check(n):\n    if n != 2:\n        import ctypes; ctypes.string_at(0)"
     cells = ("def two(a):\n    return a + 1", "matter"), crash, "check(two(1))"
-    done = run(lesson(tmp_path, *cells), "--verbose")
-    assert "crashes with signal 11" in done.stdout and done.returncode == 0
+    status, output = run(lesson(tmp_path, *cells), "--verbose")
+    assert "crashes with signal 11" in output and status == 0
     endless = "def down(n):\n    while n > 0:\n        n -= 1\n    return n", "matter"
-    done = run(lesson(tmp_path, endless, "assert down(5) == 0"), "--verbose", "--patience", "10")
-    assert "`n -= 1` → `n += 1`: never ends" in done.stdout
-    assert "`while n > 0:` → `while n >= 0:`: AssertionError" in done.stdout
+    status, output = run(
+        lesson(tmp_path, endless, "assert down(5) == 0"), "--verbose", "--patience", "3"
+    )
+    assert "`n -= 1` → `n += 1`: never ends" in output
+    assert "`while n > 0:` → `while n >= 0:`: AssertionError" in output
 
 
-def test_a_mutant_that_changes_nothing_is_listed_and_must_not(tmp_path, monkeypatch):
+def test_a_mutant_that_changes_nothing_is_listed_and_must_not(tmp_path, run, monkeypatch):
     source = "def last(a):\n    found = 0\n    for i in a:\n        found = i + 0\n    return found"
     path = lesson(tmp_path, (source, "matter"), "assert last([3]) == 3")
     change = ("last", "found = i + 0", "found = i - 0", 0)
-    assert "nobody notices: last: `found = i + 0` → `found = i - 0`" in run(path).stdout
-    program = (
-        "from tests.lessons import breaking as b; b.EQUIVALENT[{!r}] = 'x'; exit(b.main([{!r}]))"
-    )
+    assert "nobody notices: last: `found = i + 0` → `found = i - 0`" in run(path)[1]
     for key, code, said in (
         (("toy", *change), 0, "toy: 1 mutants, 0 gaps"),
         (("other", *change), 1, "nobody notices"),
     ):
-        command = [sys.executable, "-c", program.format(key, path)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == code and said in done.stdout
+        with monkeypatch.context() as listed:
+            listed.setitem(EQUIVALENT, key, "x")
+            status, output = run(path)
+        assert status == code and said in output
 
 
 def test_the_mutants_of_python():
