@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -303,8 +304,27 @@ def bench(chosen) -> int:
 def plan(chosen) -> int:
     """Print what a step of each method would take, send and hold."""
     from cnnlab.measure import planner
+    from cnnlab.ranks.virtual.network import network_of
 
-    return planner.run(chosen)
+    link = chosen.link
+    if link == "here":
+        from cnnlab.ranks.cluster import cluster
+
+        with cluster(2) as ranks:
+            link = ranks.run(planner.link_here)[0]
+    how = {"network": chosen.network, "n_ranks": chosen.ranks, "batch": chosen.batch}
+    variants = [variant.strip() for variant in chosen.methods.split(",") if variant.strip()]
+    for variant in variants:
+        planner.options_of(variant)  # before anything is measured
+    where = network_of(link, chosen.ranks)
+    cost = planner.modelled if chosen.model else planner.Measured()
+    planned, refused = planner.plans(variants, link=where, cost=cost, **how)
+    print(f"{chosen.ranks} ranks, {where}, batches of {chosen.batch}: a step of {chosen.network}")
+    print(planner.table(planned, refused))
+    if chosen.json:
+        rows = [asdict(one) | {"images_per_second": one.images_per_second} for one in planned]
+        print(json.dumps(how | {"link": str(where), "plans": rows, "refused": refused}))
+    return 0
 
 
 if __name__ == "__main__":

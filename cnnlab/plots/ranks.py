@@ -22,7 +22,7 @@ from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure
 from cnnlab.ranks import cells
 from cnnlab.ranks.cells import CELL
 from cnnlab.ranks.record import Record
-from cnnlab.runtime.arguments import parse_whole
+from cnnlab.runtime.arguments import Parser, parse_whole
 
 KINDS = {
     "computing": (("compute",), COLORS["threads"]),
@@ -143,13 +143,6 @@ def in_bytes(n: int) -> str:
 
 RANK_CELLS_FEW = 8  # ranks whose run is drawn
 WIDTH = 80  # of a result
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser of the magic's line that answers a mistake with ValueError."""
-
-    def error(self, message: str):
-        raise ValueError(message)
 
 
 def options(line: str) -> argparse.Namespace:

@@ -51,6 +51,13 @@ def _number(text: str, kind: type, check: Callable, *limits):
     return value
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a mistake with ValueError, in place of the end of the program."""
+
+    def error(self, message: str):
+        raise ValueError(message)
+
+
 # --- text in columns ------------------------------------------------------------------------------
 
 
