@@ -63,9 +63,6 @@ def main(words: list[str] | None = None) -> int:
         return 130
 
 
-# --- the options --------------------------------------------------------------------------------
-
-
 def parser() -> Parser:
     """The parser of the whole command line."""
     top = Parser(
@@ -157,9 +154,6 @@ def add_data_options(command: Parser, batch: int, images: int | None) -> None:
     option("--threads", type=parse_whole, metavar="N", help=what)
 
 
-# --- the commands -------------------------------------------------------------------------------
-
-
 def show_machine(chosen) -> int:
     """Print the facts about this machine and the two ceilings of its roofline."""
     from cnnlab.measure import machine
@@ -246,13 +240,19 @@ def train_with(method, chosen, data) -> int:
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json and method.rank == 0:
-        from cnnlab.measure import bench as records
+        from cnnlab.measure.machine import describe
 
-        job_facts = {"method": chosen.ranks or "alone", "n_ranks": method.size}
-        job_facts |= {"virtual": bool(chosen.virtual), "link": options.link(chosen)}
-        job_facts |= {"network": chosen.network, "optimizer": chosen.optimizer}
-        plan = {"n_threads": n_threads, **job_facts, **options.given(chosen)}
-        print(json.dumps(records.of_training(result, strategy, data, chosen.batch, plan)))
+        history, n_images = result.history, len(data.train_images)
+        seconds = sum(row["seconds"] for row in history) / len(history)
+        facts = {"kernels": strategy.name, "n_threads": n_threads}
+        facts |= {"method": chosen.ranks or "alone", "n_ranks": method.size}
+        facts |= {"virtual": bool(chosen.virtual), "link": options.link(chosen)}
+        facts |= {"network": chosen.network, "optimizer": chosen.optimizer, **options.given(chosen)}
+        facts |= {"data": data.name, "n_images": n_images, "batch": chosen.batch}
+        facts |= {"epochs": len(history), "seconds_per_epoch": seconds}
+        facts |= {"images_per_second": n_images / seconds, "train_loss": history[-1]["loss"]}
+        facts |= {"test_accuracy": history[-1]["test_accuracy"], "history": history}
+        print(json.dumps(facts | {"machine": describe()}))
     return method.leave(1 if result.unsaved else 0)
 
 
@@ -289,10 +289,13 @@ def bench(chosen) -> int:
         print("\n" + scaling.table(report["sweep"]))
     status = 0
     if folder:
-        from cnnlab.plots.charts import keep
+        from cnnlab.measure.bench import keep
+        from cnnlab.plots.charts import draw
 
         try:
-            print("recorded in", keep(report, folder))
+            path = keep(report, folder)
+            draw(report, path.with_suffix(".png"))
+            print("recorded in", path)
         except OSError as problem:
             print(f"cnnlab: --record: {problem}", file=sys.stderr)
             status = 1

@@ -106,8 +106,6 @@ def trips(log) -> dict[tuple[str, str], int]:
     return dict(Counter((name, kind) for name, kind, _ in log))
 
 
-# --- races --------------------------------------------------------------------------------------
-
 THREADS = 5  # that a kernel is shown which asks for its thread
 
 

@@ -70,9 +70,6 @@ def to_each(comm, sent, received: np.ndarray) -> None:
         comm.Sendrecv(sent[to], to, TAG, received[source], source, TAG)
 
 
-# --- sums over ranks with fewer numbers -----------------------------------------------------------
-
-
 class StreamSum:
     """Adds up what each rank has chosen of its gradient, by a sparse allreduce.
 

@@ -32,7 +32,6 @@ class DataParallel(Together):
         self.compressed = compress and summing(comm, compress)
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
-        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
         loss = replica.gradients(chosen[self.share(len(chosen))])
         self.add_up(replica.grads.flat, len(chosen))
         replica.update(len(chosen))
@@ -104,16 +103,12 @@ class DataParallel(Together):
         return one_machine(self.comm)
 
 
-# --- layers shared among ranks --------------------------------------------------------------------
-
-
 class LayerParallel(Method):
     """Every rank takes every step; the strategy `partitioned` shares the work within a layer."""
 
     kernels = "partitioned"
 
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
         self.comm.Barrier()
 
 

@@ -354,7 +354,6 @@ class Server(Together):
             shard.update(self.pool.size(self.clocks[0] - 1))
 
     def gather(self, replica: Replica) -> None:
-        """After an epoch, bring the servers' parameters and the optimiser's state to all."""
         n = replica.params.flat.size
         for array in (replica.params.flat, *replica.optimizer.state.values()):
             for server, mine in enumerate(self.blocks(n) if array.shape == (n,) else [...]):

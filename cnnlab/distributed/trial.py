@@ -8,6 +8,7 @@ import numpy as np
 
 from cnnlab.distributed import METHODS
 from cnnlab.distributed.data_parallel import partitioned
+from cnnlab.distributed.holder import Part
 from cnnlab.kernels import KERNELS, find
 from cnnlab.kernels.contract import CONTRACT, Strategy
 from cnnlab.network import NETWORKS
@@ -57,7 +58,6 @@ class Charged(Strategy):
         return call
 
     def kernel(self, name: str) -> Callable:
-        """The raw function `name`, charged for."""
         return self.charged(name, super().kernel(name))
 
     def fused(self, name: str, network) -> Callable | None:
@@ -81,9 +81,6 @@ def work(name: str, arrays: tuple[np.ndarray, ...]) -> int:
     if weights and outputs:
         return outputs[0].size * prod(weights[0].shape[1:])
     return max(array.size for array in arrays[:-1] if array.dtype.kind == "f")
-
-
-# --- one way to train -----------------------------------------------------------------------------
 
 
 class Trial:
@@ -136,9 +133,7 @@ class Trial:
         """The bytes of parameters, gradients and the optimiser's state on this rank."""
         if hasattr(self.method, "part"):
             return self.method.part(self.replica).n_bytes
-        state = sum(array.nbytes for array in self.replica.optimizer.state.values())
-        n = self.replica.params.flat.nbytes
-        return {"parameters": n, "gradients": n, "optimizer": state}
+        return Part(self.replica, slice(None)).n_bytes
 
 
 def parameters(comm, way: str, network: str, **options) -> np.ndarray:
@@ -158,7 +153,6 @@ class Counting(World):
         self.sent = np.zeros((n_ranks, n_ranks), np.int64)
 
     def send(self, request) -> None:
-        """Post a send, and count it."""
         self.sent[request.rank, request.peer] += request.n_bytes
         super().send(request)
 

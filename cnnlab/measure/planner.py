@@ -69,9 +69,6 @@ class Plan:
         return self.batch / self.seconds
 
 
-# --- what computing costs -----------------------------------------------------------------------
-
-
 class Measured:
     """What kernels take on this machine, in seconds: a median by name and shapes.
 
@@ -141,9 +138,6 @@ def link_here() -> Link:
     model = cost_model.fit(SIZES, [float(np.median(times)) for times in samples])
     gap = max(model.gap, 1e-12)  # a link has some bandwidth
     return world().bcast(Link(model.latency, 1 / gap, call=0.0))  # the latency has the call in it
-
-
-# --- playing steps ------------------------------------------------------------------------------
 
 
 def options_of(variant: str) -> tuple[str, dict[str, object]]:

@@ -117,9 +117,6 @@ def challenge_ranks(
     return charts.speedups(timings, base=MPI, title=title)
 
 
-# --- kernels in CUDA C: the bytes that they move --------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Traffic:
     """Bytes between global memory and the processor, as if nothing were cached, by kernel.
@@ -179,9 +176,6 @@ def bytes_moved(result: Traffic) -> Axes:
         note(ax, text, (size, y), (5, 0), va="center")
     ax.set(xlabel="kB moved, as if nothing were cached", xlim=(0, 1.7 * max(sizes)))
     return as_rows(ax, names)
-
-
-# --- the kernels of an operation in CUDA C side by side, by what this machine can say of them -----
 
 
 def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256) -> Axes:

@@ -58,9 +58,6 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(message)
 
 
-# --- text in columns ------------------------------------------------------------------------------
-
-
 def table(rows: Sequence[Sequence[str]], align: str = "") -> str:
     """Rows of cells as lines, each column as wide as its widest cell, with two spaces between.
 
