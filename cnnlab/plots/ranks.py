@@ -5,7 +5,6 @@ so is a network that was slowed.
 """
 
 import argparse
-import re
 import shlex
 import textwrap
 from collections.abc import Sequence
@@ -84,7 +83,7 @@ def in_bytes(n: int) -> str:
     return f"{n:g} B"
 
 
-# --- the cell magic `%%ranks`: a cell runs on every rank, virtual or real -------------------------
+# --- the cell magic `%%ranks`: a cell runs on every virtual rank ----------------------------------
 
 RANK_CELLS_FEW = 8  # ranks whose run is drawn
 WIDTH = 80  # of a result
@@ -96,8 +95,6 @@ def options(line: str) -> argparse.Namespace:
     parser.add_argument("n_ranks", type=parse_whole)
     parser.add_argument("name", nargs="?")
     parser.add_argument("--link")
-    parser.add_argument("--real", action="store_true")
-    parser.add_argument("--measured", action="store_true")
     return parser.parse_args(shlex.split(line))
 
 
@@ -124,18 +121,14 @@ def summary(record: Record) -> str:
     """Time, messages and bytes, and whose they are."""
     seconds, n_bytes = record.span()[1], sum(message.n_bytes for message in record.messages)
     what = f"{len(record.messages)} messages, {in_bytes(n_bytes)}"
-    if record.virtual:
-        return f"{record.size} virtual ranks, {record.network}: {in_words(seconds)} virtual, {what}"
-    slowed = f", network slowed to {record.network}" if record.network else ""
-    return f"{record.size} ranks{slowed}: {in_words(seconds)} on this machine, {what}"
+    return f"{record.size} virtual ranks, {record.network}: {in_words(seconds)} virtual, {what}"
 
 
 def problem(error: Exception) -> str:
     """A failure in one line, with rank and line of the cell where these are known."""
     if outcome := getattr(error, "faults", []):
         return "; ".join(map(str, outcome[:4]))
-    lines = [f"{CELL}:{n}: " for n in re.findall(rf"File {CELL}[:,](?: line )?(\d+)", str(error))]
-    traced = error.__traceback__
+    lines, traced = [], error.__traceback__
     while traced:
         if traced.tb_frame.f_code.co_filename == CELL:
             lines.append(f"{CELL}:{traced.tb_lineno}: ")
@@ -150,8 +143,7 @@ def load_ipython_extension(ipython) -> None:
     """Register `%%ranks 64`: the cell runs on 64 virtual ranks, each of which has its `comm`.
 
     `%%ranks 8 run --link 10us,1GB/s` also keeps the record of the run as `run`, for
-    `over_time`. With `--real`, the ranks are processes, and the link slows them. What is
-    computed between messages takes no virtual time unless by `comm.compute`, or with `--measured`.
+    `over_time`. What is computed between messages takes virtual time by `comm.compute` alone.
     """
     from IPython.core.error import UsageError  # shown as one line, without a traceback
 
@@ -159,11 +151,7 @@ def load_ipython_extension(ipython) -> None:
         try:
             chosen = options(line)
             names = {n: group for n, group in ipython.user_ns.items() if not n.startswith("_")}
-            if chosen.real:
-                outcome, record = cells.run_really(cell, names, chosen.n_ranks, chosen.link)
-            else:
-                how = chosen.n_ranks, chosen.link, chosen.measured
-                outcome, record = cells.run_virtually(cell, names, *how)
+            outcome, record = cells.run_virtually(cell, names, chosen.n_ranks, chosen.link)
         except Exception as error:
             raise UsageError(f"%%ranks {line.strip()}: {problem(error)}") from error
         if chosen.name:

@@ -124,14 +124,6 @@ def test_few_ranks_are_drawn_and_the_record_is_kept(said, shell):
     assert figure.get_suptitle().startswith("3 virtual ranks, links of 10 µs and 1 GB/s: ")
 
 
-def test_computing_takes_time_if_it_is_measured(said):
-    def seconds(line):
-        (time,) = re.findall(r"([\d.]+) .?s virtual", said(line, "np.ones(10**6).sum()")[-1])
-        return float(time)
-
-    assert seconds("1") == 0 < seconds("1 --measured")
-
-
 @pytest.mark.parametrize(
     "line, cell, text",
     [
@@ -149,15 +141,3 @@ def test_what_is_wrong_is_one_line(said, line, cell, text):
         said(line, cell)
     message = str(error.value)
     assert message.startswith(f"%%ranks {line}: ") and text in message and "\n" not in message
-
-
-@pytest.mark.mpi
-def test_the_same_cell_runs_on_real_ranks(said, shell, monkeypatch):
-    monkeypatch.setattr("ipyparallel._NONINTERACTIVE", True)  # as in a lesson: no bar of progress
-    lines = said("2 real --real --link 20ms,1GB/s", "print(rank)\nboth(comm)")
-    assert lines[:2] == ["rank 0: 0", "rank 1: 1"] and lines[2].startswith("all 2 ranks: ")
-    first = "2 ranks, network slowed to links of 20 ms and 1 GB/s: "
-    assert lines[3].startswith(first) and lines[3].endswith("on this machine, 2 messages, 32 B")
-    assert np.ptp([shell.user_ns["real"].span()]) > 20e-3
-    with pytest.raises(UsageError, match=r"cell:3: .*rank 0 raised ZeroDivisionError: division"):
-        said("2 --real", "x = 1\n1 / rank")
