@@ -136,11 +136,7 @@ def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, 
     `by` gives the verdict: `operation.kernel`, or that of `threads`, `machine_code`, `device` or
     `collective`. `options` go to it.
     """
-
-    def verdict(model, name, got) -> Verdict:
-        return judge(op, got, by, options)
-
-    return _kind(hints, verdict, own=lambda model: model)
+    return _kind(hints, lambda _, name, got: judge(op, got, by, options), own=lambda model: model)
 
 
 def tested(test: Callable[[object], str], *hints: str):

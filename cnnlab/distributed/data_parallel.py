@@ -46,9 +46,7 @@ class DataParallel(Together):
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of all ranks."""
-        self.kept = (
-            compression.room(self.compressed, replica.grads.flat.size) if self.compressed else {}
-        )
+        self.kept = compression.room(self.compressed, replica.grads.flat.size)
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """This rank's program for an epoch, from the residuals that the last one has left."""

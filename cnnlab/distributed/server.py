@@ -222,9 +222,8 @@ class Server(Together):
         if self.staleness and replica.optimizer.state:
             keeps = f"one that keeps {' and '.join(replica.optimizer.state)}"
             raise ValueError(f"optimizer: expected sgd, as gradients are stale, got {keeps}")
-        self.kept = (
-            compression.room(self.parcels, replica.params.flat.size) if self.compress else {}
-        )
+        parcels = self.parcels if self.compress else None
+        self.kept = compression.room(parcels, replica.params.flat.size)
 
     def facts(self) -> dict[str, object]:
         """The compressor, the staleness and the ranks, where they make a difference."""

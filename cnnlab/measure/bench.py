@@ -23,7 +23,7 @@ from cnnlab.measure import machine, timing
 from cnnlab.measure.timing import Timing, pooled
 from cnnlab.network import Network, Parameters
 from cnnlab.runtime import arguments, thread_pool
-from cnnlab.runtime.arguments import one_of
+from cnnlab.runtime.arguments import Entry, find, listed, one_of
 from cnnlab.runtime.files import replacing
 from cnnlab.training import RATE, Method, Replica, Sgd
 
@@ -205,6 +205,7 @@ class Resident:
 # --- times of whole training steps and epochs, with all contestants alternating in one run --------
 
 EPOCH = 60_000  # images
+PEERS = listed(Entry("torch", "PyTorch, on a GPU too", "cnnlab.measure.torch_peer:peers"))
 FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
 
 
@@ -224,10 +225,7 @@ def contestants(
         else:
             outcome[strategy.name] = Contestant(strategy, data, batch, n_threads)
     if against is not None:
-        one_of("against", against, ["torch"])
-        from cnnlab.measure.torch_peer import peers  # PyTorch need not be installed
-
-        outcome |= peers(data, batch, n_threads)
+        outcome |= find("against", against, PEERS)(data, batch, n_threads)
     return outcome
 
 

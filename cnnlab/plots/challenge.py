@@ -96,19 +96,18 @@ def challenge_ranks(
     rungs: Rungs | None = None,
     *,
     n: int = 100_000,
-    n_ranks: int | None = None,
     repeats: int = 11,
 ) -> Axes | None:
     """Prove a collective on 1 to 5 ranks, say what share of MPI's speed it reaches, and draw it.
 
     `mine` and the `rungs` take (comm, array), see `check.collective`; `n` is the number of float32
-    on each of `n_ranks`, by default one for each core, from 2 to 8. Returns None, and times
+    on each rank, one for each core, from 2 to 8. Returns None, and times
     nothing, where `mine` is wrong or still empty.
     """
     if still_open(operation, mine) or not collective.collective(operation, mine):
         return None
     calls = {**(rungs or {}), MPI: None, MINE: mine}
-    with cluster(n_ranks or max(2, min(8, thread_pool.usable_cores()))) as ranks:
+    with cluster(max(2, min(8, thread_pool.usable_cores()))) as ranks:
         samples = ranks.run(measure.race, operation, calls, n, repeats)[0]
     timings = {name: Timing(name, tuple(samples[name])) for name in calls}
     share = ratio(timings[MPI], timings[MINE]).value

@@ -109,12 +109,9 @@ def said(outcome: Sequence[tuple[object, str]]) -> str:
     if len(results) > 1 and len(set(results)) == 1:
         return "\n".join([*lines, f"all {len(results)} ranks: {results[0]}"])
     shown = [f"rank {r}: {result}" for r, result in enumerate(results)]
-    return "\n".join([*lines, *shortened(shown)])
-
-
-def shortened(lines: list[str]) -> list[str]:
-    """The first and the last of many lines."""
-    return lines if len(lines) <= RANK_CELLS_FEW else [*lines[: RANK_CELLS_FEW - 2], "…", lines[-1]]
+    if len(shown) > RANK_CELLS_FEW:
+        shown = [*shown[: RANK_CELLS_FEW - 2], "…", shown[-1]]
+    return "\n".join([*lines, *shown])
 
 
 def summary(record: Record) -> str:
