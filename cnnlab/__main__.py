@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -60,9 +61,6 @@ def main(words: list[str] | None = None) -> int:
         if job.is_first():
             print("cnnlab: stopped", file=sys.stderr)
         return 130
-
-
-# --- the options --------------------------------------------------------------------------------
 
 
 def parser() -> Parser:
@@ -156,9 +154,6 @@ def add_data_options(command: Parser, batch: int, images: int | None) -> None:
     option("--threads", type=parse_whole, metavar="N", help=what)
 
 
-# --- the commands -------------------------------------------------------------------------------
-
-
 def show_machine(chosen) -> int:
     """Print the facts about this machine and the two ceilings of its roofline."""
     from cnnlab.measure import machine
@@ -245,13 +240,19 @@ def train_with(method, chosen, data) -> int:
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json and method.rank == 0:
-        from cnnlab.measure import bench as records
+        from cnnlab.measure.machine import describe
 
-        job_facts = {"method": chosen.ranks or "alone", "n_ranks": method.size}
-        job_facts |= {"virtual": bool(chosen.virtual), "link": options.link(chosen)}
-        job_facts |= {"network": chosen.network, "optimizer": chosen.optimizer}
-        plan = {"n_threads": n_threads, **job_facts, **options.given(chosen)}
-        print(json.dumps(records.of_training(result, strategy, data, chosen.batch, plan)))
+        history, n_images = result.history, len(data.train_images)
+        seconds = sum(row["seconds"] for row in history) / len(history)
+        facts = {"kernels": strategy.name, "n_threads": n_threads}
+        facts |= {"method": chosen.ranks or "alone", "n_ranks": method.size}
+        facts |= {"virtual": bool(chosen.virtual), "link": options.link(chosen)}
+        facts |= {"network": chosen.network, "optimizer": chosen.optimizer, **options.given(chosen)}
+        facts |= {"data": data.name, "n_images": n_images, "batch": chosen.batch}
+        facts |= {"epochs": len(history), "seconds_per_epoch": seconds}
+        facts |= {"images_per_second": n_images / seconds, "train_loss": history[-1]["loss"]}
+        facts |= {"test_accuracy": history[-1]["test_accuracy"], "history": history}
+        print(json.dumps(facts | {"machine": describe()}))
     return method.leave(1 if result.unsaved else 0)
 
 
@@ -288,10 +289,13 @@ def bench(chosen) -> int:
         print("\n" + scaling.table(report["sweep"]))
     status = 0
     if folder:
-        from cnnlab.plots.charts import keep
+        from cnnlab.measure.bench import keep
+        from cnnlab.plots.charts import draw
 
         try:
-            print("recorded in", keep(report, folder))
+            path = keep(report, folder)
+            draw(report, path.with_suffix(".png"))
+            print("recorded in", path)
         except OSError as problem:
             print(f"cnnlab: --record: {problem}", file=sys.stderr)
             status = 1
@@ -303,8 +307,27 @@ def bench(chosen) -> int:
 def plan(chosen) -> int:
     """Print what a step of each method would take, send and hold."""
     from cnnlab.measure import planner
+    from cnnlab.ranks.virtual.network import network_of
 
-    return planner.run(chosen)
+    link = chosen.link
+    if link == "here":
+        from cnnlab.ranks.cluster import cluster
+
+        with cluster(2) as ranks:
+            link = ranks.run(planner.link_here)[0]
+    how = {"network": chosen.network, "n_ranks": chosen.ranks, "batch": chosen.batch}
+    variants = [variant.strip() for variant in chosen.methods.split(",") if variant.strip()]
+    for variant in variants:
+        planner.options_of(variant)  # before anything is measured
+    where = network_of(link, chosen.ranks)
+    cost = planner.modelled if chosen.model else planner.Measured()
+    planned, refused = planner.plans(variants, link=where, cost=cost, **how)
+    print(f"{chosen.ranks} ranks, {where}, batches of {chosen.batch}: a step of {chosen.network}")
+    print(planner.table(planned, refused))
+    if chosen.json:
+        rows = [asdict(one) | {"images_per_second": one.images_per_second} for one in planned]
+        print(json.dumps(how | {"link": str(where), "plans": rows, "refused": refused}))
+    return 0
 
 
 if __name__ == "__main__":

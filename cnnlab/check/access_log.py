@@ -1,6 +1,7 @@
 """The accesses of a kernel: run it as plain Python on arrays that log every read and write."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 
 import numba
@@ -102,13 +103,8 @@ def accesses(kernel, **arrays: np.ndarray) -> list[tuple[str, str, int]]:
 
 def trips(log) -> dict[tuple[str, str], int]:
     """The number of accesses by array and kind: (array, READ or WRITE) → number."""
-    counts: dict[tuple[str, str], int] = {}
-    for name, kind, _ in log:
-        counts[name, kind] = counts.get((name, kind), 0) + 1
-    return counts
+    return dict(Counter((name, kind) for name, kind, _ in log))
 
-
-# --- races --------------------------------------------------------------------------------------
 
 THREADS = 5  # that a kernel is shown which asks for its thread
 

@@ -17,12 +17,10 @@ STRATEGIES = tuple(f"cnnlab.kernels.{name}" for name in KERNELS)
 FOREIGN = ("numpy", "numba", "scipy", "cnnlab")  # packages into whose functions nobody looks
 
 
-def judge(operation: str, function: Callable, kernel: Callable, options: dict) -> bool:
-    """Print the verdict on an answer: that of `kernel`, unless it is borrowed; return if right."""
+def judge(operation: str, function: Callable, kernel: Callable, options: dict) -> Verdict:
+    """The verdict on an answer: that of `kernel`, unless it is borrowed."""
     verdict = borrowed(operation, function)
-    if verdict is None:
-        verdict = kernel(operation, function, **options)
-    return verdict.report()
+    return kernel(operation, function, **options) if verdict is None else verdict
 
 
 def borrowed(operation: str, function: Callable) -> Verdict | None:

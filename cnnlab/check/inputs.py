@@ -182,8 +182,7 @@ def draw(operation: str, case: Case, dtype=np.float32, seed: int = 0) -> dict[st
         if name == "labels":
             arrays[name] = rng.integers(0, asked.all_sizes["O"], shape)
         else:
-            drawn = numbers(rng, operation, name, shape)
-            drawn = of_kind(case.kind, rng, operation, name, drawn)
+            drawn = of_kind(case.kind, rng, operation, name, numbers(rng, operation, name, shape))
             arrays[name] = guarded(drawn.astype(dtype), POISON)
     output = list(arrays)[-1]
     arrays[output] = guarded(np.full_like(arrays[output], POISON), 7)

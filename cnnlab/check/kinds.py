@@ -6,6 +6,7 @@ says why; a right answer is told the docstring, too. Nobody else keeps an answer
 
 import contextlib
 import dis
+import functools
 import inspect
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ import numpy as np
 
 from cnnlab import cuda
 from cnnlab.check import device, operation
-from cnnlab.check.answer import borrowed
+from cnnlab.check.answer import judge
 from cnnlab.check.inputs import case, draw, fresh_cases, generator
 from cnnlab.check.verdict import Verdict, number_verdict
 
@@ -69,22 +70,19 @@ class Exercise:
 
 def number(*hints: str, rtol: float = 1e-6) -> Callable[[Callable], Exercise]:
     """A number, which may differ by `rtol` times the one that the model answer returns."""
-    return _kind(hints, lambda model, name: lambda got: number_verdict(name, got, model(), rtol))
+    return _kind(hints, lambda model, name, got: number_verdict(name, got, model(), rtol))
 
 
 def choice(among: Sequence[str], *hints: str) -> Callable[[Callable], Exercise]:
     """One of the words in `among`; or several of them, in the order of the model answer."""
 
-    def verdict(model, name):
-        def judge(got) -> Verdict:
-            words = [got] if isinstance(got, str) else [str(word) for word in np.ravel(got)]
-            expected = [model()] if isinstance(model(), str) else list(model())
-            if len(words) != len(expected) or not {*words} <= {*among}:
-                wanted = f"{len(expected)} of " if len(expected) > 1 else "one of "
-                return Verdict(False, f"{name}: expected {wanted}{', '.join(among)}, got {got!r}")
-            return Verdict(words == expected, f"{name}: {', '.join(words)}")
-
-        return judge
+    def verdict(model, name, got) -> Verdict:
+        words = [got] if isinstance(got, str) else [str(word) for word in np.ravel(got)]
+        expected = [model()] if isinstance(model(), str) else list(model())
+        if len(words) != len(expected) or not {*words} <= {*among}:
+            wanted = f"{len(expected)} of " if len(expected) > 1 else "one of "
+            return Verdict(False, f"{name}: expected {wanted}{', '.join(among)}, got {got!r}")
+        return Verdict(words == expected, f"{name}: {', '.join(words)}")
 
     return _kind(hints, verdict)
 
@@ -95,21 +93,18 @@ def labels(among: Sequence[str], asks: Sequence[str], *hints: str):
     `asks` has a question for each of them: that of the first wrong one is asked.
     """
 
-    def verdict(model, name):
-        def judge(got) -> Verdict:
-            words, expected = list(got), model()
-            wrong = [k for k, word in enumerate(words) if word is not ... and word not in among]
-            if len(words) != len(expected) or wrong:
-                what = f"{len(expected)} of {', '.join(among)}"
-                return Verdict(False, f"{name}: expected {what}, got {words}")
-            right = [word == local for word, local in zip(words, expected, strict=True)]
-            text = f"{name}: {sum(right)} of {len(right)} right"
-            for k, word in enumerate(words):
-                if word is not ... and not right[k]:
-                    return Verdict(False, f"{text}; {k + 1} is not {word}: {asks[k]}")
-            return Verdict(all(right), text)
-
-        return judge
+    def verdict(model, name, got) -> Verdict:
+        words, expected = list(got), model()
+        wrong = [k for k, word in enumerate(words) if word is not ... and word not in among]
+        if len(words) != len(expected) or wrong:
+            what = f"{len(expected)} of {', '.join(among)}"
+            return Verdict(False, f"{name}: expected {what}, got {words}")
+        right = [word == local for word, local in zip(words, expected, strict=True)]
+        text = f"{name}: {sum(right)} of {len(right)} right"
+        for k, word in enumerate(words):
+            if word is not ... and not right[k]:
+                return Verdict(False, f"{text}; {k + 1} is not {word}: {asks[k]}")
+        return Verdict(all(right), text)
 
     return _kind(hints, verdict)
 
@@ -117,23 +112,20 @@ def labels(among: Sequence[str], asks: Sequence[str], *hints: str):
 def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: float = 1e-6):
     """A function of numbers, tried on fresh ones: `draw` makes its arguments, by name."""
 
-    def verdict(model, name):
-        def judge(got) -> Verdict:
-            if not callable(got):
-                text = f"{name}: expected a function of {', '.join(draw(generator()))}"
-                return Verdict(False, f"{text}, got {got!r}")
-            for _ in range(FRESH):
-                numbers = draw(generator())
-                at = f"{name}({', '.join(f'{key}={value:.6g}' for key, value in numbers.items())})"
-                try:
-                    result = number_verdict(at, got(**numbers), model(**numbers), rtol)
-                except Exception as error:  # an answer may fail in any way: the verdict says how
-                    result = Verdict(False, f"{at}: raised {type(error).__name__}: {error}")
-                if not result:
-                    return result
-            return Verdict(True, f"{name}: right for {FRESH} draws of fresh numbers")
-
-        return judge
+    def verdict(model, name, got) -> Verdict:
+        if not callable(got):
+            text = f"{name}: expected a function of {', '.join(draw(generator()))}"
+            return Verdict(False, f"{text}, got {got!r}")
+        for _ in range(FRESH):
+            numbers = draw(generator())
+            at = f"{name}({', '.join(f'{key}={value:.6g}' for key, value in numbers.items())})"
+            try:
+                result = number_verdict(at, got(**numbers), model(**numbers), rtol)
+            except Exception as error:  # an answer may fail in any way: the verdict says how
+                result = Verdict(False, f"{at}: raised {type(error).__name__}: {error}")
+            if not result:
+                return result
+        return Verdict(True, f"{name}: right for {FRESH} draws of fresh numbers")
 
     return _kind(hints, verdict, own=lambda model: model)
 
@@ -144,29 +136,18 @@ def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, 
     `by` gives the verdict: `operation.kernel`, or that of `threads`, `machine_code`, `device` or
     `collective`. `options` go to it.
     """
-
-    def verdict(model, name):
-        def judge(got) -> Verdict:
-            result = borrowed(op, got)
-            return by(op, got, **options) if result is None else result
-
-        return judge
-
-    return _kind(hints, verdict, own=lambda model: model)
+    return _kind(hints, lambda _, name, got: judge(op, got, by, options), own=lambda model: model)
 
 
 def tested(test: Callable[[object], str], *hints: str):
     """A function that `test` tries: it returns what is wrong, in words, or nothing."""
 
-    def verdict(model, name):
-        def judge(got) -> Verdict:
-            try:
-                wrong = test(got)
-            except Exception as error:  # see above
-                wrong = f"raised {type(error).__name__}: {error}"
-            return Verdict(not wrong, f"{name}: {wrong or 'right'}")
-
-        return judge
+    def verdict(model, name, got) -> Verdict:
+        try:
+            wrong = test(got)
+        except Exception as error:  # see above
+            wrong = f"raised {type(error).__name__}: {error}"
+        return Verdict(not wrong, f"{name}: {wrong or 'right'}")
 
     return _kind(hints, verdict, own=lambda model: model)
 
@@ -186,13 +167,10 @@ def cuda_c(
     if it is not given.
     """
 
-    def verdict(model, name):
-        def judge(got) -> Verdict:
-            if not hasattr(got, "launch"):
-                return Verdict(False, f"{name}: expected the kernels of %%cuda, got {got!r}")
-            return by(op, lambda *given: launch(got, *given), **options)
-
-        return judge
+    def verdict(model, name, got) -> Verdict:
+        if not hasattr(got, "launch"):
+            return Verdict(False, f"{name}: expected the kernels of %%cuda, got {got!r}")
+        return by(op, lambda *given: launch(got, *given), **options)
 
     def traces(got) -> list:
         small = arrays() if arrays else draw(op, SMALL).values()
@@ -225,6 +203,7 @@ def _kind(hints: tuple, verdict: Callable, own: Callable = lambda model: model()
         function = getattr(model, "py_func", model)
         name, why = function.__name__.replace("_", " "), inspect.getdoc(function) or ""
         why = " ".join(why.split())
-        return Exercise(name, verdict(model, name), hints, why, lambda: own(model))
+        judged = functools.partial(verdict, model, name)
+        return Exercise(name, judged, hints, why, lambda: own(model))
 
     return decorate

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numba
 
-from cnnlab.check.answer import judge
 from cnnlab.check.operation import kernel as against_reference
 from cnnlab.check.verdict import Verdict
 
@@ -71,8 +70,3 @@ def kernel(operation: str, function: Callable, **options) -> Verdict:
     count = vector_instructions(function)
     result = f"; {count}" if count else ", but there are no"
     return Verdict(count > 0, f"{verdict.text}{result} vector instructions in its machine code")
-
-
-def vectorized(operation: str, function: Callable, **options) -> bool:
-    """Like `exercise`, for a Numba kernel that must also compile to vector instructions."""
-    return judge(operation, function, kernel, options)

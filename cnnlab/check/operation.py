@@ -187,4 +187,4 @@ def exercise(operation: str, function: Callable, **options) -> bool:
 
     An answer that calls a strategy of cnnlab is none.
     """
-    return judge(operation, function, kernel, options)
+    return judge(operation, function, kernel, options).report()

@@ -45,7 +45,7 @@ def kernel(operation: str, function: Callable, **options) -> Verdict:
 
 def threaded(operation: str, function: Callable, **options) -> bool:
     """Like `exercise`, for a parallel kernel: print the verdict, return whether it is right."""
-    return judge(operation, function, kernel, options)
+    return judge(operation, function, kernel, options).report()
 
 
 def follow(operation: str, function: Callable, options: dict) -> Verdict | None:

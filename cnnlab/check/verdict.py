@@ -5,7 +5,7 @@ import math
 import numbers
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,18 +49,6 @@ class Wrong(AssertionError):
     def _render_traceback_(self) -> list[str]:
         """The traceback, for IPython: it would say where the check is, not what is wrong."""
         return [str(self)]
-
-
-def value(what: str, got, expected: float, *, rtol: float = 1e-6, why: str = "") -> bool:
-    """Print whether the number `got` is right; return whether it is. `why` explains a right one.
-
-    It may differ by `rtol` × `expected`. None and ... are not yet answers.
-    """
-    if got is None or got is ...:
-        return Verdict(False, f"{what}: not yet answered").report()
-    verdict = number_verdict(what, got, expected, rtol)
-    message = f" — {why}" if why and verdict else ""
-    return replace(verdict, text=f"{verdict.text}{message}").report()
 
 
 def number_verdict(what: str, got, expected: float, rtol: float) -> Verdict:

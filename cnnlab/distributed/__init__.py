@@ -7,7 +7,7 @@ METHODS = listed(
     Entry("alone", "every batch whole, in one process", "cnnlab.training.method:Method"),
     Entry("data", "each rank a share of every batch", f"{ROOM}.data_parallel:DataParallel"),
     Entry("layers", "each rank a share of every layer", f"{ROOM}.data_parallel:LayerParallel"),
-    Entry("model", "each rank holds a share of every layer", f"{ROOM}.model:ModelParallel"),
+    Entry("model", "each rank holds a share of every layer", f"{ROOM}.pipeline:ModelParallel"),
     Entry("pipeline", "each rank some of the layers", f"{ROOM}.pipeline:Pipeline"),
     Entry("hybrid", "a grid of ranks: data, pipeline and model", f"{ROOM}.pipeline:Hybrid"),
     Entry("sharded", "as data, nothing held twice", f"{ROOM}.sharded:Sharded"),

@@ -183,9 +183,6 @@ class Averaging(Together):
         return max(1, IN_A_ROW // replica.batch) * replica.batch
 
 
-# --- local SGD: ranks step on their own, and average their models now and then --------------------
-
-
 class Local(Averaging):
     """Each rank takes `every` steps on its shares of the batches; then all models are averaged.
 
@@ -208,7 +205,6 @@ class Local(Averaging):
         self.n_mine = self.n_all = 0
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
-        """One step on this rank's share of the batch `chosen`; its loss."""
         loss = super().step(replica, chosen)
         self.n_mine += len(chosen[self.share(len(chosen))])
         self.n_all += len(chosen)
@@ -232,8 +228,6 @@ class Local(Averaging):
             self.average(replica)
         self._of = None
 
-
-# --- elastic averaging: every rank's model hangs on a spring to a common centre -------------------
 
 TOGETHER = 0.9  # the share of the way to the ranks' mean that the centre goes
 
@@ -263,7 +257,6 @@ class Elastic(Averaging):
             )
 
     def facts(self) -> dict[str, object]:
-        """The moving rate, too."""
         return super().facts() | {"moving_rate": self.moving_rate}
 
     def begin(self, replica: Replica) -> None:
@@ -279,11 +272,8 @@ class Elastic(Averaging):
         self.centre += pulls
 
     def result(self, models: np.ndarray) -> np.ndarray:
-        """The centre."""
         return self.centre
 
-
-# --- gossip ---------------------------------------------------------------------------------------
 
 TAG = 79  # keeps these messages apart from the caller's
 
@@ -307,11 +297,9 @@ class Gossip(Averaging):
         self.graph, self.matrices = graph, GRAPHS[graph].matrices(self.size)
 
     def facts(self) -> dict[str, object]:
-        """The graph, too."""
         return super().facts() | {"graph": self.graph}
 
     def meet(self, replica: Replica) -> None:
-        """Average this rank's model with those of its neighbours."""
         turn = self.n_steps // self.every % len(self.matrices)
         replica.params.flat[:] = self.mixed(replica.params.flat, self.matrices[turn])
 

@@ -70,9 +70,6 @@ def to_each(comm, sent, received: np.ndarray) -> None:
         comm.Sendrecv(sent[to], to, TAG, received[source], source, TAG)
 
 
-# --- sums over ranks with fewer numbers -----------------------------------------------------------
-
-
 class StreamSum:
     """Adds up what each rank has chosen of its gradient, by a sparse allreduce.
 
@@ -125,11 +122,14 @@ def own(group: Sum) -> dict[str, list[np.ndarray]]:
     return result
 
 
-def room(group: Sum, n: int) -> Kept:
+def room(group: Sum | None, n: int) -> Kept:
     """Make the compressors for gradients of n numbers; zeros for what those of P ranks keep.
 
-    By name, arrays (P, K, …) for K compressors of a rank; none where compressors keep nothing.
+    By name, arrays (P, K, …) for K compressors of a rank; none where compressors keep nothing, or
+    there are none.
     """
+    if not group:
+        return {}
     group.begin(n)
     kept = {
         name: np.zeros((group.comm.size, *np.shape(arrays)), arrays[0].dtype)

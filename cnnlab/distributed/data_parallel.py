@@ -32,7 +32,6 @@ class DataParallel(Together):
         self.compressed = compress and summing(comm, compress)
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
-        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
         loss = replica.gradients(chosen[self.share(len(chosen))])
         self.add_up(replica.grads.flat, len(chosen))
         replica.update(len(chosen))
@@ -47,9 +46,7 @@ class DataParallel(Together):
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of all ranks."""
-        self.kept = (
-            compression.room(self.compressed, replica.grads.flat.size) if self.compressed else {}
-        )
+        self.kept = compression.room(self.compressed, replica.grads.flat.size)
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """This rank's program for an epoch, from the residuals that the last one has left."""
@@ -104,16 +101,12 @@ class DataParallel(Together):
         return one_machine(self.comm)
 
 
-# --- layers shared among ranks --------------------------------------------------------------------
-
-
 class LayerParallel(Method):
     """Every rank takes every step; the strategy `partitioned` shares the work within a layer."""
 
     kernels = "partitioned"
 
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
         self.comm.Barrier()
 
 

@@ -1,6 +1,7 @@
 """Ways to train in which a rank holds a part of the parameters, and of the optimiser's state."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -8,13 +9,6 @@ from cnnlab.kernels import KERNELS, Strategy
 from cnnlab.training.method import Together
 from cnnlab.training.optimizers import Sgd
 from cnnlab.training.replica import Replica
-
-
-class Flat:
-    """An array of parameters or of gradients, as an optimiser takes them."""
-
-    def __init__(self, flat: np.ndarray):
-        self.flat = flat
 
 
 class Part:
@@ -26,8 +20,8 @@ class Part:
 
     def __init__(self, replica: Replica, positions: np.ndarray | slice):
         self.positions = positions
-        self.params = Flat(replica.params.flat[positions])
-        self.grads = Flat(np.zeros_like(self.params.flat))
+        self.params = SimpleNamespace(flat=replica.params.flat[positions])
+        self.grads = SimpleNamespace(flat=np.zeros_like(self.params.flat))
         self.optimizer = shard(replica.optimizer, positions, replica.params.flat.shape)
         self.optimizer.begin(self.params)
 
@@ -74,7 +68,6 @@ class Holder(Together):
         """The part is there: take what is needed of it."""
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
-        """One step on the batch `chosen` of all ranks; the part of the loss that is told here."""
         part = self.part(replica)
         part.grads.flat[:] = 0
         loss = self.gradients(replica, part, chosen)

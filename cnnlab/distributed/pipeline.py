@@ -124,9 +124,13 @@ class Pipeline(Holder):
 
     def __init__(self, comm, schedule: str = "1f1b", n_micro: int = 8):
         super().__init__(comm)
+        self.arrange(comm, Alone(), "features", schedule, n_micro)
+
+    def arrange(self, line, layer, by: str, schedule: str, n_micro: int) -> None:
+        """Ranks of `line` are stages; those of `layer` share each layer `by` a cut, see CUTS."""
+        self.line, self.layer, self.by = line, layer, by
         self.schedule, self.n_micro = schedule, n_micro
-        self.plan = plan(schedule, self.size, n_micro)
-        self.line, self.layer, self.by = comm, Alone(), "features"
+        self.plan = plan(schedule, line.size, n_micro)
 
     def cut(self, replica: Replica) -> np.ndarray:
         """The positions of the parameters of this rank's stages."""
@@ -157,7 +161,17 @@ class Pipeline(Holder):
         return loss
 
 
-# --- three ways at once, on a grid of ranks: data × pipeline × model parallelism ------------------
+class ModelParallel(Pipeline):
+    """All ranks take every batch; within each layer, they share it by features or by pixels.
+
+    By features, a rank has some of the filters, so parameters and their gradients never travel;
+    inputs do, and the partial sums of their gradients. By pixels, it has some rows of the maps, and
+    a halo travels; the filters are the same everywhere, and their gradients are added up.
+    """
+
+    def __init__(self, comm, cut: str = "features"):
+        Holder.__init__(self, comm)
+        self.arrange(Alone(), comm, cut, "1f1b", n_micro=1)  # a pipeline of one stage
 
 
 class Hybrid(Pipeline):
@@ -179,14 +193,11 @@ class Hybrid(Pipeline):
             )
         i, j, k = np.unravel_index(self.rank, (d, p, m))
         self.data = comm.Split(j * m + k)  # the same part of the network, other images
-        self.line = comm.Split(i * m + k)  # the same images, other stages
-        self.layer = comm.Split(i * p + j)  # the same images and stage
-        self.n_micro = n_micro if p > 1 else 1  # one stage has no bubble to fill
-        self.schedule, self.by = schedule, cut
-        self.plan = plan(schedule, p, self.n_micro)
+        line = comm.Split(i * m + k)  # the same images, other stages
+        layer = comm.Split(i * p + j)  # the same images and stage
+        self.arrange(line, layer, cut, schedule, n_micro if p > 1 else 1)  # one has no bubble
 
     def close(self) -> None:
-        """Free the communicators of the grid."""
         for comm in (self.data, self.line, self.layer):
             comm.Free()
 

@@ -222,9 +222,8 @@ class Server(Together):
         if self.staleness and replica.optimizer.state:
             keeps = f"one that keeps {' and '.join(replica.optimizer.state)}"
             raise ValueError(f"optimizer: expected sgd, as gradients are stale, got {keeps}")
-        self.kept = (
-            compression.room(self.parcels, replica.params.flat.size) if self.compress else {}
-        )
+        parcels = self.parcels if self.compress else None
+        self.kept = compression.room(parcels, replica.params.flat.size)
 
     def facts(self) -> dict[str, object]:
         """The compressor, the staleness and the ranks, where they make a difference."""
@@ -354,7 +353,6 @@ class Server(Together):
             shard.update(self.pool.size(self.clocks[0] - 1))
 
     def gather(self, replica: Replica) -> None:
-        """After an epoch, bring the servers' parameters and the optimiser's state to all."""
         n = replica.params.flat.size
         for array in (replica.params.flat, *replica.optimizer.state.values()):
             for server, mine in enumerate(self.blocks(n) if array.shape == (n,) else [...]):

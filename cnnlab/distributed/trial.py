@@ -1,12 +1,14 @@
 """Kernels that take virtual time by what they do: a run takes the same each time."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
 from cnnlab.distributed import METHODS
 from cnnlab.distributed.data_parallel import partitioned
+from cnnlab.distributed.holder import Part
 from cnnlab.kernels import KERNELS, find
 from cnnlab.kernels.contract import CONTRACT, Strategy
 from cnnlab.network import NETWORKS
@@ -18,29 +20,57 @@ from cnnlab.training import OPTIMIZERS, Method, Replica
 RATE, CALL = 2e9, 2e-6  # operations a second, and seconds a call: about one core's
 
 
-class Charged(Strategy):
-    """A strategy on a virtual rank: it computes, and lets the rank's clock go on by a model.
+def modelled(name: str, arrays: Sequence, took: float = 0.0) -> float:
+    """The seconds that a model charges for a kernel: CALL, and its operations over RATE."""
+    n = work(name, arrays) if name in CONTRACT else max(map(np.size, arrays))
+    return CALL + n / RATE
 
-    A kernel takes `CALL` seconds and its multiply-adds, or else elements, over `RATE`.
+
+class Charged(Strategy):
+    """A strategy on a virtual rank: it computes, and the rank's clock goes on by what it costs.
+
+    `cost` is a function of a kernel's name, its arrays and the seconds that it took; `see` is shown
+    the arrays. Nothing is fused, unless a `whole` step is to be charged for as one kernel.
     """
 
-    def __init__(self, net: Strategy, comm):
-        super().__init__(net.name, net.summary, net.dtype, net.module)
-        self.comm = comm
+    def __init__(
+        self,
+        kernels: Strategy,
+        comm,
+        cost: Callable = modelled,
+        see: Callable = lambda arrays: None,
+        whole: bool = False,
+    ):
+        super().__init__(kernels.name, kernels.summary, kernels.dtype, kernels.module)
+        self.comm, self.cost, self.see, self.whole = comm, cost, see, whole
 
-    def fused(self, name: str, network) -> None:
-        """Nothing is fused: each operation is charged for itself."""
+    def charged(self, name: str, raw: Callable) -> Callable:
+        """The function, charged for when it has been called."""
 
-    def kernel(self, name: str):
-        """The raw function `name`; it is charged for when it has been called."""
-        raw = super().kernel(name)
-
-        def charged(*arrays, **options):
+        def call(*arrays, **options):
+            self.see(arrays)
+            start = time.perf_counter()
             result = raw(*arrays, **options)
-            self.comm.compute(CALL + work(name, arrays) / RATE)
+            took = time.perf_counter() - start
+            self.comm.compute(self.cost(name, arrays, took))
             return result
 
-        return charged
+        return call
+
+    def kernel(self, name: str) -> Callable:
+        return self.charged(name, super().kernel(name))
+
+    def fused(self, name: str, network) -> Callable | None:
+        """The fused step, charged for; no loops of many steps, which Python cannot divide."""
+        raw = super().fused(name, network) if self.whole else None
+        if raw is None or name != "loss_and_gradients":
+            return None
+
+        def step(params, images, labels, grads, chosen):
+            n = len(labels) if chosen is None else len(chosen)
+            return self.charged(name, lambda n: raw(params, images, labels, grads, chosen))(n)
+
+        return step
 
 
 def work(name: str, arrays: tuple[np.ndarray, ...]) -> int:
@@ -51,9 +81,6 @@ def work(name: str, arrays: tuple[np.ndarray, ...]) -> int:
     if weights and outputs:
         return outputs[0].size * prod(weights[0].shape[1:])
     return max(array.size for array in arrays[:-1] if array.dtype.kind == "f")
-
-
-# --- one way to train -----------------------------------------------------------------------------
 
 
 class Trial:
@@ -106,9 +133,7 @@ class Trial:
         """The bytes of parameters, gradients and the optimiser's state on this rank."""
         if hasattr(self.method, "part"):
             return self.method.part(self.replica).n_bytes
-        state = sum(array.nbytes for array in self.replica.optimizer.state.values())
-        n = self.replica.params.flat.nbytes
-        return {"parameters": n, "gradients": n, "optimizer": state}
+        return Part(self.replica, slice(None)).n_bytes
 
 
 def parameters(comm, way: str, network: str, **options) -> np.ndarray:
@@ -128,7 +153,6 @@ class Counting(World):
         self.sent = np.zeros((n_ranks, n_ranks), np.int64)
 
     def send(self, request) -> None:
-        """Post a send, and count it."""
         self.sent[request.rank, request.peer] += request.n_bytes
         super().send(request)
 
@@ -142,10 +166,10 @@ def sent(n_ranks: int, way: str, network: str, in_a_row: int = 1, **options) -> 
     def steps(comm, n: int) -> None:
         Trial(comm, way, network, **options).steps(n)
 
-    worlds = Counting(n_ranks), Counting(n_ranks)
-    for n, counting in zip((1, 1 + in_a_row), worlds, strict=True):
-        counting.run(steps, n)
-    return worlds[1].sent - worlds[0].sent
+    first, last = Counting(n_ranks), Counting(n_ranks)
+    first.run(steps, 1)
+    last.run(steps, 1 + in_a_row)
+    return last.sent - first.sent
 
 
 def virtual_seconds(

@@ -25,7 +25,7 @@ from cnnlab.network import Network, Parameters
 from cnnlab.runtime import arguments, thread_pool
 from cnnlab.runtime.arguments import Entry, find, listed, one_of
 from cnnlab.runtime.files import replacing
-from cnnlab.training import RATE, Method, Replica, Sgd, Training
+from cnnlab.training import RATE, Method, Replica, Sgd
 
 
 class Contestant:
@@ -104,19 +104,14 @@ def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str
         operation: timing.compare(
             {name: layer_call(name, operation, batch) for name in names}, repeats=repeats
         )
-        for operation in layer_shapes(batch)
+        for operation in OPERATIONS
+        if operation != "conv_backward_input"  # no step needs the first layer's
     }
 
 
 OPERATIONS = [
     name for name in CONTRACT if name.split("_")[0] in ("conv", "pool", "dense", "sigmoid", "cross")
 ]
-
-
-def layer_shapes(batch: int) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Argument shapes of each operation in a training step: operation → argument → shape."""
-    needed = (name for name in OPERATIONS if name != "conv_backward_input")  # the first layer's
-    return {operation: shapes(operation, batch) for operation in needed}
 
 
 def shapes(operation: str, batch: int) -> dict[str, tuple[int, ...]]:
@@ -167,9 +162,6 @@ def checked(operation: str, name: str, kernel: Callable, arrays: list, options: 
     timing.same(arrays[-1], exact[-1], name=f"{operation} of {name}")
 
 
-# --- contestants whose data stay on the device ----------------------------------------------------
-
-
 class Resident:
     """A way to train on the device: `steps()` makes its next `n_steps` steps and waits for them.
 
@@ -213,14 +205,8 @@ class Resident:
 # --- times of whole training steps and epochs, with all contestants alternating in one run --------
 
 EPOCH = 60_000  # images
+PEERS = listed(Entry("torch", "PyTorch, on a GPU too", "cnnlab.measure.torch_peer:peers"))
 FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
-PEERS = listed(
-    Entry(
-        "torch",
-        "PyTorch in eager mode, on a GPU too where it finds one",
-        "cnnlab.measure.torch_peer:peers",
-    )
-)
 
 
 def contestants(
@@ -302,7 +288,7 @@ class OnTheirOwn:
             pass
 
 
-# --- reports for programs: of `train`, and of `bench` as files, one for each machine --------------
+# --- reports of `bench` as files, one for each machine --------------------------------------------
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PACKED = PACKAGE / "data" / "measurements"  # there in a wheel of `make zip`
@@ -329,25 +315,6 @@ def keep(report: dict, folder: Path) -> Path:
 def vectors(report: dict) -> str:
     """The vectors of a report's machine, such as "AVX2"; "" where they are unknown."""
     return str(report["machine"]["simd"] or "").partition(",")[0]
-
-
-def of_training(result: Training, strategy: Strategy, data, batch: int, plan: dict) -> dict:
-    """A training as `train --json` tells it; `plan` adds what else was asked for."""
-    seconds = sum(row["seconds"] for row in result.history) / len(result.history)
-    return {
-        "kernels": strategy.name,
-        **plan,
-        "data": data.name,
-        "n_images": len(data.train_images),
-        "batch": batch,
-        "epochs": len(result.history),
-        "seconds_per_epoch": seconds,
-        "images_per_second": len(data.train_images) / seconds,
-        "train_loss": result.history[-1]["loss"],
-        "test_accuracy": result.history[-1]["test_accuracy"],
-        "history": result.history,
-        "machine": machine.describe(),
-    }
 
 
 def recorded(folder: Path = MEASUREMENTS) -> list[dict]:

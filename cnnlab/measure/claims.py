@@ -33,12 +33,6 @@ def faster(a: Timing, b: Timing, by: float = 1.0) -> bool:
     return bool(speedup(b, a).low > by)
 
 
-def alike(a: Timing, b: Timing, within: float = 1.1) -> bool:
-    """Whether two timings differ by less than the factor `within`, over the whole interval."""
-    ratio = speedup(b, a)
-    return bool(1 / within < ratio.low and ratio.high < within)
-
-
 def claim(sentence: str, held: bool) -> None:
     """Print a sentence that the text above or below relies on, and whether it holds here.
 

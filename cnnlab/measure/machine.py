@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def describe() -> dict:
     (bytes), `os`, `python`, `numpy`, `numba`, `threading_layers` (those Numba can load), `mpi`,
     `compiler`, `gpu`. A fact that is unknown is None.
     """
-    simd, lanes, _ = _simd()
+    simd, lanes, _ = registers.detected()
     return {
         "cpu": _cpu(),
         "physical_cores": _physical_cores(),
@@ -82,7 +83,7 @@ also       C compiler: {compiler}; GPU: {gpu}""".format_map(
 def caption() -> str:
     """The line under every figure: processor, cores, vectors, versions."""
     python, cores = platform.python_version(), thread_pool.usable_cores()
-    parts = [_cpu(), f"{cores} CPU{'s' * (cores > 1)}", _simd()[0], f"Python {python}"]
+    parts = [_cpu(), f"{cores} CPU{'s' * (cores > 1)}", registers.detected()[0], f"Python {python}"]
     return " · ".join(part for part in [*parts, f"Numba {numba.__version__}"] if part)
 
 
@@ -108,11 +109,11 @@ def peak_sweep() -> tuple[Callable[[], float], int]:
 
 def _widths() -> list[int]:
     """The vector widths of this processor, in float32 lanes."""
-    return [n for n in (4, 8, 16) if n <= _simd()[1]]
+    return [n for n in (4, 8, 16) if n <= registers.detected()[1]]
 
 
 def _peak_sweep(lanes: int) -> tuple[Callable[[], float], int]:
-    n_sums, n_sweeps = 3 * _simd()[2] // 4, 200_000
+    n_sums, n_sweeps = 3 * registers.detected()[2] // 4, 200_000
     call = functools.partial(_multiply_adds(lanes, n_sums), n_sweeps)
     return call, 2 * lanes * n_sums * n_sweeps
 
@@ -181,9 +182,7 @@ def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
 
 def seconds_of(run: Callable[[], object]) -> float:
     """How long one call takes."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+    return timeit.timeit(run, number=1)
 
 
 @functools.cache
@@ -222,11 +221,6 @@ def _multiply_adds(lanes: int, n_sums: int) -> Callable[[int], float]:
         return numba.float32(numba.int64), codegen
 
     return numba.njit("float32(int64)")(lambda n: multiply_adds(n))
-
-
-def _simd() -> registers.Registers:
-    """The vector registers that kernels are compiled for."""
-    return registers.detected()
 
 
 def _cpu() -> str | None:

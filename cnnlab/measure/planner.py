@@ -16,27 +16,22 @@ complex codes" (2013), who search among more terms. What begins beyond PLAYED ra
 such as a queue at a server that fewer workers do not make.
 """
 
-import argparse
 import functools
 import gc
-import json
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 
 import numpy as np
 from scipy.optimize import nnls
 
 from cnnlab.distributed import METHODS, options
-from cnnlab.distributed.trial import CALL, RATE, Trial, work
+from cnnlab.distributed.trial import Charged, Trial, modelled
 from cnnlab.kernels import Strategy, find
-from cnnlab.kernels.contract import CONTRACT
 from cnnlab.network import NETWORKS
 from cnnlab.ranks import cost_model, measure, world
 from cnnlab.ranks.virtual import Link, World
-from cnnlab.ranks.virtual.network import network_of
 from cnnlab.runtime import arguments
 from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.training import Replica, Sgd
@@ -72,15 +67,6 @@ class Plan:
     def images_per_second(self) -> float:
         """Images of all ranks."""
         return self.batch / self.seconds
-
-
-# --- what computing costs -----------------------------------------------------------------------
-
-
-def modelled(name: str, arrays: Sequence, took: float) -> float:
-    """The seconds that a model charges for a kernel: CALL, and its operations over RATE."""
-    n = work(name, arrays) if name in CONTRACT else max(map(np.size, arrays))
-    return CALL + n / RATE
 
 
 class Measured:
@@ -132,61 +118,18 @@ class Held:
         self.now -= n_bytes
 
 
-class Priced(Strategy):
-    """Kernels on a virtual rank: they compute, and its clock goes on by what `cost` charges.
-
-    `held` is shown every array. A whole step that is fused is one kernel, where costs are measured;
-    the model knows single operations, and only they show all arrays.
-    """
-
-    def __init__(self, kernels: Strategy, comm, cost: Callable, held: Held):
-        super().__init__(kernels.name, kernels.summary, kernels.dtype, kernels.module)
-        self.comm, self.cost, self.held = comm, cost, held
-
-    def priced(self, name: str, raw: Callable) -> Callable:
-        """The function, charged for."""
-
-        def call(*arrays):
-            self.held.see(arrays)
-            start = time.perf_counter()
-            result = raw(*arrays)
-            took = time.perf_counter() - start
-            self.comm.compute(self.cost(name, arrays, took))
-            return result
-
-        return call
-
-    def kernel(self, name: str) -> Callable:
-        """The raw function `name`, charged for."""
-        return self.priced(name, super().kernel(name))
-
-    def fused(self, name: str, network) -> Callable | None:
-        """The fused step, charged for; no loops of many steps, which Python cannot divide."""
-        raw = super().fused(name, network)
-        if raw is None or name != "loss_and_gradients" or not isinstance(self.cost, Measured):
-            return None
-
-        def step(params, images, labels, grads, chosen):
-            n = len(labels) if chosen is None else len(chosen)
-            return self.priced(name, lambda n: raw(params, images, labels, grads, chosen))(n)
-
-        return step
-
-
-class PricedSgd(Sgd):
+class ChargedSgd(Sgd):
     """Plain gradient descent, whose updates are charged for as a kernel is."""
 
-    def __init__(self, rate: float, kernels: Priced):
+    def __init__(self, rate: float, kernels: Charged):
         super().__init__(rate)
         self.kernels = kernels
 
     def update(self, params, grads, n_images: int) -> None:
         """A step; a block of the parameters costs by its size."""
-
-        def step(flat, gradients):
-            Sgd.update(self, params, grads, n_images)
-
-        self.kernels.priced("update", step)(params.flat, grads.flat)
+        step = functools.partial(Sgd.update, self)
+        charged = self.kernels.charged("update", lambda *flat: step(params, grads, n_images))
+        charged(params.flat, grads.flat)
 
 
 def link_here() -> Link:
@@ -197,20 +140,9 @@ def link_here() -> Link:
     return world().bcast(Link(model.latency, 1 / gap, call=0.0))  # the latency has the call in it
 
 
-# --- playing steps ------------------------------------------------------------------------------
-
-
-class Words(argparse.ArgumentParser):
-    """The words of a variant, such as "data --compress fp16": as `train --ranks` takes them."""
-
-    def error(self, message: str):
-        """ValueError, in place of the end of the program."""
-        raise ValueError(message)
-
-
 def options_of(variant: str) -> tuple[str, dict[str, object]]:
     """The name of a variant's method, and its options, by name. ValueError if it cannot be."""
-    words = Words(add_help=False)
+    words = arguments.Parser(add_help=False)
     options.add_options(words)
     try:
         chosen = words.parse_args(["--ranks", *variant.split()])
@@ -239,10 +171,11 @@ def play(
 
     def program(comm) -> int:
         held = Held()
-        kernels = Priced(find("vector"), comm, cost, held)
+        whole = isinstance(cost, Measured)
+        kernels = Charged(find("vector"), comm, cost, held.see, whole)
         trial = Trial(comm, name, network, batch, kernels=kernels, **chosen)
         replica, method = trial.replica, trial.method
-        replica.optimizer = PricedSgd(1e-3, kernels)
+        replica.optimizer = ChargedSgd(1e-3, kernels)
         method.make_room(replica)
         method.epoch(replica, np.tile(trial.chosen, n_batches), lambda loss, n_images: None)
         others = (array for array in kept_by(method) if id(array) not in held.there)
@@ -360,29 +293,3 @@ def short(number: float) -> str:
     """A number with four digits, or all that are before its point."""
     digits = len(f"{number:.0f}")
     return f"{number:,.{max(0, 4 - digits)}f}" if number else "0"
-
-
-# --- the command: python -m cnnlab plan ---------------------------------------------------------
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Print the plans, and with --json a line of JSON."""
-    link = chosen.link
-    if link == "here":
-        from cnnlab.ranks.cluster import cluster  # here, because it is slow to import
-
-        with cluster(2) as ranks:
-            link = ranks.run(link_here)[0]
-    how = {"network": chosen.network, "n_ranks": chosen.ranks, "batch": chosen.batch}
-    variants = [variant.strip() for variant in chosen.methods.split(",") if variant.strip()]
-    for variant in variants:
-        options_of(variant)  # before anything is measured
-    where = network_of(link, chosen.ranks)
-    cost = modelled if chosen.model else Measured()
-    planned, refused = plans(variants, link=where, cost=cost, **how)
-    print(f"{chosen.ranks} ranks, {where}, batches of {chosen.batch}: a step of {chosen.network}")
-    print(table(planned, refused))
-    if chosen.json:
-        rows = [asdict(one) | {"images_per_second": one.images_per_second} for one in planned]
-        print(json.dumps(how | {"link": str(where), "plans": rows, "refused": refused}))
-    return 0

@@ -91,24 +91,15 @@ class Ratio:
 
 
 def measure(
-    call: Callable[[], object],
-    *,
-    name: str = "",
-    check: Callable[[], object] | None = None,
-    warmup: int = 1,
-    repeats: int = 11,
-    min_time: float = 0.0,
-    work: float | None = None,
+    call: Callable[[], object], *, name: str = "", check: Callable[[], object] | None = None, **how
 ) -> Timing:
-    """Time `call()`: check it, warm it up, take `repeats` samples.
+    """Time `call()`: check it, warm it up, take `repeats` samples; `how` is as in `compare`.
 
     If `check()` raises or returns False, nothing is timed; False raises AssertionError. Calls too
     short for the clock, or shorter than `min_time` seconds, are timed several at once; a sample is
     always seconds per call. `work`, of one call, is kept in the Timing.
     """
-    checks = None if check is None else {name: check}
-    how = {"warmup": warmup, "repeats": repeats, "min_time": min_time, "work": work}
-    return compare({name: call}, checks=checks, **how)[name]
+    return compare({name: call}, checks=check and {name: check}, **how)[name]
 
 
 def compare(
@@ -123,7 +114,7 @@ def compare(
     """Time contestants in turn, A B C A B C …, so that sample i of each is from the same moment.
 
     `checks` has a callable for each name, or is one callable that takes the name. All checks run
-    before anything is timed. The other arguments are those of `measure`. Where CNNLAB_REPEATS asks
+    before anything is timed. For the others see `measure`. Where CNNLAB_REPEATS asks
     for fewer repeats, they are fewer, and no longer than they must be.
     """
     at_least("warmup", warmup, 0)

@@ -62,7 +62,6 @@ class TorchContestant(Contestant):
         self.optimizer.step()
 
     def gradients(self, x, labels):
-        """Gradients of a batch, summed over its images, as Parameters."""
         grads = self.replica.grads
         self.optimizer.zero_grad(set_to_none=True)
         given = (torch.from_numpy(array).to(self.device) for array in (x, labels))
@@ -124,6 +123,5 @@ class TorchGraph(TorchOnGpu):
                 weight.copy_(value)
 
     def step(self, chosen: torch.Tensor) -> None:
-        """One step on the images numbered in `chosen`."""
         self.chosen.copy_(chosen)
         self.graph.replay()

@@ -96,28 +96,24 @@ def challenge_ranks(
     rungs: Rungs | None = None,
     *,
     n: int = 100_000,
-    n_ranks: int | None = None,
     repeats: int = 11,
 ) -> Axes | None:
     """Prove a collective on 1 to 5 ranks, say what share of MPI's speed it reaches, and draw it.
 
     `mine` and the `rungs` take (comm, array), see `check.collective`; `n` is the number of float32
-    on each of `n_ranks`, by default one for each core, from 2 to 8. Returns None, and times
+    on each rank, one for each core, from 2 to 8. Returns None, and times
     nothing, where `mine` is wrong or still empty.
     """
     if still_open(operation, mine) or not collective.collective(operation, mine):
         return None
     calls = {**(rungs or {}), MPI: None, MINE: mine}
-    with cluster(n_ranks or max(2, min(8, thread_pool.usable_cores()))) as ranks:
+    with cluster(max(2, min(8, thread_pool.usable_cores()))) as ranks:
         samples = ranks.run(measure.race, operation, calls, n, repeats)[0]
     timings = {name: Timing(name, tuple(samples[name])) for name in calls}
     share = ratio(timings[MPI], timings[MINE]).value
     title = f"Your {operation} reaches {share:.0%} of the speed of MPI's own"
     print(f"{title}.")
     return charts.speedups(timings, base=MPI, title=title)
-
-
-# --- kernels in CUDA C: the bytes that they move --------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -179,9 +175,6 @@ def bytes_moved(result: Traffic) -> Axes:
         note(ax, text, (size, y), (5, 0), va="center")
     ax.set(xlabel="kB moved, as if nothing were cached", xlim=(0, 1.7 * max(sizes)))
     return as_rows(ax, names)
-
-
-# --- the kernels of an operation in CUDA C side by side, by what this machine can say of them -----
 
 
 def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256) -> Axes:

@@ -212,22 +212,50 @@ def learning_curves(
 @measured
 def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
     """Draw, for each strategy, each layer's share of its time per `per`."""
-    names, layers = list(times), dict.fromkeys(layer for parts in times.values() for layer in parts)
-    _, ax = plt.subplots(figsize=(7, 1.5 + 0.45 * len(names)))
-    total, left = np.array([sum(parts.values()) for parts in times.values()]), 0
-    for layer, color in zip(layers, part_colors(layers), strict=True):
-        seconds = np.array([parts.get(layer, 0.0) for parts in times.values()])
-        share = seconds / total
-        bars = ax.barh(names, share, 0.66, left, color=color, label=layer, edgecolor="white")
-        texts = [in_words(t) if wide else "" for t, wide in zip(seconds, share > 0.12, strict=True)]
+    seconds = _by_part(times)
+    total = sum(seconds.values())
+    ax, bars = _stacked(times, {layer: taken / total for layer, taken in seconds.items()}, 7, 6)
+    for group, taken, color in zip(bars, seconds.values(), part_colors(seconds), strict=True):
+        wide = taken / total > 0.12
+        texts = [in_words(t) if w else "" for t, w in zip(taken, wide, strict=True)]
         ink = "white" if color in (LAYERS[0], LAYERS[-1]) else INK
-        ax.bar_label(bars, texts, label_type="center", color=ink, fontsize=9)
-        left = left + share
-    ax.bar_label(bars, [f"{in_words(seconds)} in all" for seconds in total], padding=6)
-    ax.legend(ncols=6, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
+        ax.bar_label(group, texts, label_type="center", color=ink, fontsize=9)
+    ax.bar_label(bars[-1], [f"{in_words(taken)} in all" for taken in total], padding=6)
     ax.set(xlim=(0, 1.25), xticks=np.arange(0, 1.1, 0.25), xlabel=f"share of the time per {per}")
     ax.xaxis.set_major_formatter("{x:.0%}")
-    return as_rows(ax, names)
+    return ax
+
+
+@measured
+def parts(times: Mapping[str, Named], *, per: str = "call") -> Axes:
+    """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends."""
+    seconds = _by_part(times)
+    total = sum(seconds.values())
+    scale, unit = time_unit(max(total))
+    ax, bars = _stacked(times, {part: scale * taken for part, taken in seconds.items()}, 7.5, 4)
+    said = [", ".join(f"{k} {in_words(t)}" for k, t in each.items()) for each in times.values()]
+    texts = [f"{in_words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
+    ax.bar_label(bars[-1], texts, padding=6, fontsize=8)
+    ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{unit} per {per}")
+    return ax
+
+
+def _by_part(times: Mapping[str, Named]) -> dict[str, np.ndarray]:
+    """The seconds of each part, one for each row."""
+    kinds = dict.fromkeys(part for each in times.values() for part in each)
+    return {kind: np.array([each.get(kind, 0.0) for each in times.values()]) for kind in kinds}
+
+
+def _stacked(names: Sequence[str], lengths: Mapping[str, np.ndarray], width: float, ncols: int):
+    """Rows of stacked bars, with a colour and a key for each part: the Axes, and bars by part."""
+    _, ax = plt.subplots(figsize=(width, 1.5 + 0.45 * len(names)))
+    bars, left = [], np.zeros(len(names))
+    for (part, length), color in zip(lengths.items(), part_colors(lengths), strict=True):
+        look = {"color": color, "label": part, "edgecolor": "white"}
+        bars.append(ax.barh(list(names), length, 0.66, left, **look))
+        left = left + length
+    ax.legend(ncols=ncols, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
+    return as_rows(ax, names), bars
 
 
 def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
@@ -244,44 +272,6 @@ def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
     ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
     ax.axis("off")
     return ax
-
-
-# --- times in parts, one bar above the other: where each step of a ladder spends its time ---------
-
-
-@measured
-def parts(times: Mapping[str, Mapping[str, float]], *, per: str = "call") -> Axes:
-    """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends."""
-    scale, unit = time_unit(max(sum(each.values()) for each in times.values()))
-    names, kinds = list(times), dict.fromkeys(part for each in times.values() for part in each)
-    _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.45 * len(names)))
-    left = np.zeros(len(names))
-    for kind, color in zip(kinds, part_colors(kinds), strict=True):
-        length = np.array([scale * each.get(kind, 0.0) for each in times.values()])
-        bars = ax.barh(names, length, 0.66, left, color=color, label=kind, edgecolor="white")
-        left = left + length
-    texts = [
-        f"{in_words(sum(each.values()))}: "
-        + ", ".join(f"{k} {in_words(t)}" for k, t in each.items())
-        for each in times.values()
-    ]
-    ax.bar_label(bars, texts, padding=6, fontsize=8)
-    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
-    ax.set(xlim=(0, 1.65 * left.max()), xlabel=f"{unit} per {per}")
-    return as_rows(ax, names)
-
-
-# --- the plot of a report of `bench` --------------------------------------------------------------
-
-
-def keep(report: dict, folder: Path) -> Path:
-    """Write a report of `measure.run` and its plot to a folder; the path of the report.
-
-    Raises OSError where they cannot be.
-    """
-    path = bench.keep(report, folder)
-    draw(report, path.with_suffix(".png"))
-    return path
 
 
 def draw(report: dict, file: Path) -> None:

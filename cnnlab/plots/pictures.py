@@ -32,16 +32,14 @@ def loads(
     taken: Mapping[str, Sequence[int]],
     n_threads: int,
     *,
-    work: Sequence[float] | None = None,
     unit: str = "tasks",
 ) -> np.ndarray:
     """Draw each thread's tasks one after the other, with a panel for each way to schedule them.
 
-    `taken[name][i]` is the thread that took task i, `work[i]` the length of that task. The dashed
-    line is the end of the work if it were divided evenly. From blue to brown: low to high numbers.
+    `taken[name][i]` is the thread that took task i. The dashed line is the end of the work if it
+    were divided evenly. From blue to brown: low to high numbers.
     """
     tasks = len(next(iter(taken.values())))
-    work = np.ones(tasks) if work is None else np.asarray(work, float)
     height = 1.1 + 0.32 * n_threads
     _, axes = plt.subplots(
         1, len(taken), figsize=(9, height), sharex=True, sharey=True, squeeze=False
@@ -50,9 +48,9 @@ def loads(
         ends = np.zeros(n_threads)
         for i, thread in enumerate(owners):
             look = {"color": LAYERS[i * len(LAYERS) // tasks], "edgecolor": "white"}
-            ax.barh(thread, work[i], 0.8, ends[thread], linewidth=0.8, **look)
-            ends[thread] += work[i]
-        ax.axvline(work.sum() / n_threads, color=GREY, linestyle="--", linewidth=1.2)
+            ax.barh(thread, 1, 0.8, ends[thread], linewidth=0.8, **look)
+            ends[thread] += 1
+        ax.axvline(tasks / n_threads, color=GREY, linestyle="--", linewidth=1.2)
         ax.set_title(name, fontsize=10)
         ax.set(xlabel=unit, yticks=range(n_threads), ylim=(n_threads - 0.4, -0.6))
         ax.grid(axis="y", visible=False)
@@ -177,8 +175,6 @@ def launch_grid(
     ax.grid(visible=False)
     return ax
 
-
-# --- pictures of what a kernel's threads touch ----------------------------------------------------
 
 WRITE, MOST_THREADS = 1, 256
 

@@ -1,28 +1,25 @@
-"""Pictures of a run of ranks, virtual or real: what each does when, and who sends how much to whom.
+"""Pictures of a run of ranks, virtual or real: what each does when, and who sends to whom.
 
 They are drawn from a `cnnlab.ranks.record.Record`. Virtual seconds are called that on the axis, and
 so is a network that was slowed.
 """
 
 import argparse
-import re
 import shlex
 import textwrap
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LogNorm
 from matplotlib.patches import Patch
 
 from cnnlab.measure.timing import digits, in_words, time_unit
-from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure
+from cnnlab.plots.style import COLORS, INK, as_rows, figure
 from cnnlab.ranks import cells
 from cnnlab.ranks.cells import CELL
 from cnnlab.ranks.record import Record
-from cnnlab.runtime.arguments import parse_whole
+from cnnlab.runtime.arguments import Parser, parse_whole
 
 KINDS = {
     "computing": (("compute",), COLORS["threads"]),
@@ -30,19 +27,19 @@ KINDS = {
     "receiving, waiting": (("receive", "wait"), COLORS["loops"]),
     "between calls": (("between",), COLORS["threads"]),
 }
-FEW = 16  # ranks: each has a label, and each pair of them its numbers
+FEW = 16  # ranks: each has a label
 ARROWS = 300  # messages; of more, arrows would cover each other
 
 
 @figure
-def over_time(record: Record, *, until: float | None = None) -> Axes:
+def over_time(record: Record) -> Axes:
     """Draw what each rank does when, a row for each, and an arrow for each message.
 
-    An arrow leads from the begin of the send to the end of the receive. The axis ends at `until`
-    seconds, for pictures to be compared; None: where the run does.
+    An arrow leads from the begin of the send to the end of the receive. Of many ranks, every eighth
+    has its name.
     """
     _, ax = plt.subplots(figsize=(9, 1.2 + record.size * (0.45 if record.size <= FEW else 0.14)))
-    scale, unit = unit_of(record, until)
+    scale, unit = unit_of(record)
     for kinds, color in KINDS.values():
         # A real rank may send and receive at the same time: above and below the line.
         whole = record.virtual or kinds in (("compute",), ("between",))
@@ -64,71 +61,18 @@ def over_time(record: Record, *, until: float | None = None) -> Axes:
     keys = [Patch(color=color, label=name) for name, color in shown.items()]
     look = {"frameon": False, "borderaxespad": 0, "fontsize": 9}
     ax.legend(handles=keys, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.01), **look)
-    ax.set(xlabel=unit, xlim=(0, None if until is None else scale * until))
-    return rows(ax, record.size)
-
-
-@figure
-def by_pair(record: Record) -> Axes:
-    """Draw how many bytes, in how many messages, each rank (row) sends to each other (column)."""
-    counts, sums = record.by_pair()
-    side = 1.4 + (0.6 if record.size <= FEW else 0.11) * record.size
-    _, ax = plt.subplots(figsize=(side + 0.6, side))
-    most = max(sums.max(), 1)
-    shade = {"cmap": "Blues", "norm": LogNorm(most / 1e3, 2 * most)}
-    image = ax.imshow(np.ma.masked_equal(sums, 0).clip(most / 1e3), **shade)
-    for (row, column), n in np.ndenumerate(counts if record.size <= FEW else counts[:0]):
-        if n:
-            ink = "white" if sums[row, column] > most / 5 else INK
-            look = {"ha": "center", "va": "center", "fontsize": 8, "color": ink}
-            ax.text(column, row, f"{in_bytes(sums[row, column])}\n{n} ×", **look)
-    if record.size > FEW:
-        bar = ax.figure.colorbar(image, label="bytes", aspect=25, shrink=0.8)
-        bar.outline.set_visible(False)
-        bar.ax.yaxis.set_major_formatter(lambda n, _: in_bytes(n))
+    ax.set(xlabel=unit, xlim=(0, None))
     ticks = range(0, record.size, 1 if record.size <= FEW else 8)
-    ax.set(xlabel=f"to rank{slowed(record)}", ylabel="from rank", xticks=ticks, yticks=ticks)
-    ax.grid(visible=False)
-    return ax
-
-
-@figure
-def waiting(record: Record) -> Axes:
-    """Draw how long each rank waits for messages, and what share of the run that is."""
-    scale, unit = unit_of(record)
-    begin, end = record.span()
-    seconds = record.seconds("receive", "wait")
-    _, ax = plt.subplots(figsize=(7.5, 0.9 + record.size * (0.3 if record.size <= FEW else 0.15)))
-    bars = ax.barh(range(record.size), scale * seconds, 0.7, color=COLORS["loops"])
-    texts = [f"{in_words(s)}, {s / (end - begin or 1):.0%}" for s in seconds]
-    ax.bar_label(bars, texts, padding=4, fontsize=9 if record.size <= FEW else 6)
-    ax.axvline(scale * (end - begin), color=GREY, linestyle="--", linewidth=1.2)
-    right = 1.2 * scale * (end - begin) or 1
-    ax.set(xlabel=f"waiting, of the whole run (dashed): {unit}", xlim=(0, right))
-    return rows(ax, record.size)
-
-
-def rows(ax: Axes, size: int) -> Axes:
-    """A row for each rank, from rank 0 down; of many, every eighth has its name."""
-    ticks = range(0, size, 1 if size <= FEW else 8)
     ax.set_yticks(ticks, [f"rank {rank}" for rank in ticks])
-    return as_rows(ax, range(size))
+    return as_rows(ax, range(record.size))
 
 
-def unit_of(record: Record, until: float | None = None) -> tuple[float, str]:
-    """Units of a second, and the name of one: of a virtual clock or a slowed network it says so.
-
-    It suits `until`, or else the end of the run.
-    """
-    scale, name = time_unit(record.span()[1] if until is None else until)
+def unit_of(record: Record) -> tuple[float, str]:
+    """Units of a second, and the name of one that suits the run; it says what clock or network."""
+    scale, name = time_unit(record.span()[1])
     if record.virtual:
         return scale, f"virtual {name} ({record.network})"
-    return scale, name + slowed(record)
-
-
-def slowed(record: Record) -> str:
-    """What to add to an axis where real ranks' network was slowed."""
-    return f" (network slowed to {record.network})" if record.network and not record.virtual else ""
+    return scale, f"{name} (network slowed to {record.network})" if record.network else name
 
 
 def in_bytes(n: int) -> str:
@@ -139,17 +83,10 @@ def in_bytes(n: int) -> str:
     return f"{n:g} B"
 
 
-# --- the cell magic `%%ranks`: a cell runs on every rank, virtual or real -------------------------
+# --- the cell magic `%%ranks`: a cell runs on every virtual rank ----------------------------------
 
 RANK_CELLS_FEW = 8  # ranks whose run is drawn
 WIDTH = 80  # of a result
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser of the magic's line that answers a mistake with ValueError."""
-
-    def error(self, message: str):
-        raise ValueError(message)
 
 
 def options(line: str) -> argparse.Namespace:
@@ -158,8 +95,6 @@ def options(line: str) -> argparse.Namespace:
     parser.add_argument("n_ranks", type=parse_whole)
     parser.add_argument("name", nargs="?")
     parser.add_argument("--link")
-    parser.add_argument("--real", action="store_true")
-    parser.add_argument("--measured", action="store_true")
     return parser.parse_args(shlex.split(line))
 
 
@@ -174,30 +109,23 @@ def said(outcome: Sequence[tuple[object, str]]) -> str:
     if len(results) > 1 and len(set(results)) == 1:
         return "\n".join([*lines, f"all {len(results)} ranks: {results[0]}"])
     shown = [f"rank {r}: {result}" for r, result in enumerate(results)]
-    return "\n".join([*lines, *shortened(shown)])
-
-
-def shortened(lines: list[str]) -> list[str]:
-    """The first and the last of many lines."""
-    return lines if len(lines) <= RANK_CELLS_FEW else [*lines[: RANK_CELLS_FEW - 2], "…", lines[-1]]
+    if len(shown) > RANK_CELLS_FEW:
+        shown = [*shown[: RANK_CELLS_FEW - 2], "…", shown[-1]]
+    return "\n".join([*lines, *shown])
 
 
 def summary(record: Record) -> str:
     """Time, messages and bytes, and whose they are."""
     seconds, n_bytes = record.span()[1], sum(message.n_bytes for message in record.messages)
     what = f"{len(record.messages)} messages, {in_bytes(n_bytes)}"
-    if record.virtual:
-        return f"{record.size} virtual ranks, {record.network}: {in_words(seconds)} virtual, {what}"
-    slowed = f", network slowed to {record.network}" if record.network else ""
-    return f"{record.size} ranks{slowed}: {in_words(seconds)} on this machine, {what}"
+    return f"{record.size} virtual ranks, {record.network}: {in_words(seconds)} virtual, {what}"
 
 
 def problem(error: Exception) -> str:
     """A failure in one line, with rank and line of the cell where these are known."""
     if outcome := getattr(error, "faults", []):
         return "; ".join(map(str, outcome[:4]))
-    lines = [f"{CELL}:{n}: " for n in re.findall(rf"File {CELL}[:,](?: line )?(\d+)", str(error))]
-    traced = error.__traceback__
+    lines, traced = [], error.__traceback__
     while traced:
         if traced.tb_frame.f_code.co_filename == CELL:
             lines.append(f"{CELL}:{traced.tb_lineno}: ")
@@ -211,9 +139,8 @@ def problem(error: Exception) -> str:
 def load_ipython_extension(ipython) -> None:
     """Register `%%ranks 64`: the cell runs on 64 virtual ranks, each of which has its `comm`.
 
-    `%%ranks 8 run --link 10us,1GB/s` also keeps the record of the run as `run`, for the pictures of
-    `cnnlab.plots.ranks`. With `--real`, the ranks are processes, and the link slows them. What is
-    computed between messages takes no virtual time unless by `comm.compute`, or with `--measured`.
+    `%%ranks 8 run --link 10us,1GB/s` also keeps the record of the run as `run`, for
+    `over_time`. What is computed between messages takes virtual time by `comm.compute` alone.
     """
     from IPython.core.error import UsageError  # shown as one line, without a traceback
 
@@ -221,11 +148,7 @@ def load_ipython_extension(ipython) -> None:
         try:
             chosen = options(line)
             names = {n: group for n, group in ipython.user_ns.items() if not n.startswith("_")}
-            if chosen.real:
-                outcome, record = cells.run_really(cell, names, chosen.n_ranks, chosen.link)
-            else:
-                how = chosen.n_ranks, chosen.link, chosen.measured
-                outcome, record = cells.run_virtually(cell, names, *how)
+            outcome, record = cells.run_virtually(cell, names, chosen.n_ranks, chosen.link)
         except Exception as error:
             raise UsageError(f"%%ranks {line.strip()}: {problem(error)}") from error
         if chosen.name:

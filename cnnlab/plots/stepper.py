@@ -18,6 +18,7 @@ from PIL import Image  # which Matplotlib brings
 from cnnlab.plots.style import description, style
 
 MAX_BYTES = 100_000
+SIZE, COLORS = (4.4, 2.8), 16  # inches of a drawing function's figure; so few make images small
 DPI, CSS_DPI = 125, 100  # dots per inch of an image, and CSS pixels per inch on the page
 SMALL = 300  # CSS pixels: the width of a frame among all the others
 SCRIPT = """\
@@ -87,15 +88,12 @@ def stepper(
     *,
     title: str,
     captions: Sequence[str],
-    size: tuple[float, float] = (4.4, 2.8),
-    colors: int = 16,
 ) -> Stepper:
     """An animation of figures of one size, or of functions that each draw on the axes given.
 
-    Each frame has a caption, one sentence that says what happens in it. `size` is that of the
-    figures for drawing functions, in inches; images have at most so many `colors`, so that they are
-    small. The bytes depend on nothing but the arguments. Raises ValueError for no frame, a caption
-    missing or too many, an empty title, or more than MAX_BYTES bytes.
+    Each frame has a caption, one sentence that says what happens in it. The bytes depend on nothing
+    but the arguments. Raises ValueError for no frame, a caption missing or too many, an empty
+    title, or more than MAX_BYTES bytes.
     """
     frames, captions = list(frames), [str(caption).strip() for caption in captions]
     if not frames:
@@ -105,7 +103,7 @@ def stepper(
     if len(captions) != len(frames) or not all(captions):
         got = f"{len(captions)}, {captions.count('')} of them empty"
         raise ValueError(f"captions: expected one for each of {len(frames)} frames, got {got}")
-    pages = [frame if isinstance(frame, Figure) else drawn(frame, size) for frame in frames]
+    pages = [frame if isinstance(frame, Figure) else drawn(frame) for frame in frames]
     width, n = max(round(CSS_DPI * page.get_figwidth()) for page in pages), len(pages)
     parts = []
     for k, (page, caption) in enumerate(zip(pages, captions, strict=True), start=1):
@@ -114,7 +112,7 @@ def stepper(
         parts.append(
             f'<div style="display:inline-block;width:{min(SMALL, width)}px;max-width:100%;'
             f'margin:0 8px 8px 0;vertical-align:top">'
-            f'<img src="data:image/png;base64,{image(page, colors)}" alt="{alt}" '
+            f'<img src="data:image/png;base64,{image(page)}" alt="{alt}" '
             f'style="width:100%;height:auto;background:#fff;border-radius:4px">'
             f'<div style="font-size:0.9em">{text}</div></div>'
         )
@@ -131,21 +129,21 @@ def stepper(
     return Stepper(str(title), n, html)
 
 
-def drawn(draw: Callable[[Axes], object], size: tuple[float, float]) -> Figure:
-    """A figure of that size in the style of the course, with what a function draws."""
+def drawn(draw: Callable[[Axes], object]) -> Figure:
+    """A figure of SIZE in the style of the course, with what a function draws."""
     with style():
-        page = Figure(size)
+        page = Figure(SIZE)
         draw(page.add_subplot())
     return page
 
 
-def image(page: Figure, colors: int) -> str:
+def image(page: Figure) -> str:
     """A figure as a PNG of few colours, in base64; nothing but its pixels is stored."""
     plt.close(page)  # a notebook shows it once, here
     file, small = io.BytesIO(), io.BytesIO()
     with style():
         page.savefig(file, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
     picture = Image.open(file).convert("RGB")
-    picture = picture.quantize(colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    picture = picture.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     picture.save(small, "png", optimize=True)
     return base64.b64encode(small.getvalue()).decode()

@@ -4,14 +4,11 @@ import ast
 import copy
 import io
 import types
-from collections.abc import Sequence
 
 import numpy as np
 
-from cnnlab.ranks import record
 from cnnlab.ranks.record import Record
-from cnnlab.ranks.slow import network
-from cnnlab.ranks.virtual import Link, World
+from cnnlab.ranks.virtual import World
 
 CELL = "cell"  # the name of the file, in a message such as "cell:3"
 
@@ -29,39 +26,21 @@ class Program:
             end = ast.Expression(tree.body.pop().value)
         self.body = compile(tree, CELL, "exec")
         self.end = compile(end, CELL, "eval") if end else None
-        self.names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 
     def run(self, comm, names: dict) -> tuple[object, str]:
         """What a rank finds, and what it prints."""
-        mine = {name: copy.copy(group) if owned(group) else group for name, group in names.items()}
-        said = io.StringIO()
+        own, said = np.ndarray | list | dict | set, io.StringIO()  # ranks share no memory
+        mine = {n: copy.copy(item) if isinstance(item, own) else item for n, item in names.items()}
         mine |= {"comm": comm, "rank": comm.rank, "size": comm.size, "np": np}
         mine["print"] = lambda *words, **how: print(*words, **({"file": said} | how))
         exec(self.body, mine)
         return eval(self.end, mine) if self.end else None, said.getvalue()
 
 
-def owned(item) -> bool:
-    """Whether each rank has its own: ranks share no memory."""
-    return isinstance(item, np.ndarray | list | dict | set)
-
-
-def run_virtually(
-    text: str, names: dict, n_ranks: int, network: str | None, measured: bool
-) -> tuple[list, Record]:
+def run_virtually(text: str, names: dict, n_ranks: int, network: str | None) -> tuple[list, Record]:
     """What each virtual rank finds and prints, and the record of the run."""
-    program, world = Program(text), World(n_ranks, network, measured=measured)
+    program, world = Program(text), World(n_ranks, network)
     return world.run(lambda comm: program.run(comm, names)), world.record
-
-
-def run_really(text: str, names: dict, n_ranks: int, link: str | None) -> tuple[list, Record]:
-    """The same on real ranks of this machine, whose messages a link may slow."""
-    from cnnlab.ranks.cluster import cluster
-
-    with cluster(n_ranks) as ranks:
-        names = push(ranks, Program(text).names, names)
-        result, logs, links = zip(*ranks.run(on_a_rank, text, names, link), strict=True)
-    return list(result), record.record(logs, links[0])
 
 
 def push(ranks, wanted: set[str], names: dict) -> list[str]:
@@ -93,18 +72,3 @@ def names_in(code: types.CodeType) -> set[str]:
     """The names that a function reads from outside, and those of functions in it."""
     inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
     return set(code.co_names).union(*inner)
-
-
-def on_a_rank(text: str, names: Sequence[str], link: str | None) -> tuple:
-    """On a real rank: what it finds and prints, its log, and what the network was slowed to."""
-    from IPython import get_ipython
-    from mpi4py import MPI
-
-    known = get_ipython().user_ns
-    mine = {name: known[name] for name in names}
-    if link is None:
-        comm = record.Traced(MPI.COMM_WORLD)
-        return Program(text).run(comm, mine), comm.log, ""
-    link = Link.parse(link)
-    with network(link.latency, link.bandwidth) as comm:
-        return Program(text).run(comm, mine), comm.wire.log, str(link)

@@ -51,7 +51,11 @@ def _number(text: str, kind: type, check: Callable, *limits):
     return value
 
 
-# --- text in columns ------------------------------------------------------------------------------
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a mistake with ValueError, in place of the end of the program."""
+
+    def error(self, message: str):
+        raise ValueError(message)
 
 
 def table(rows: Sequence[Sequence[str]], align: str = "") -> str:

@@ -9,33 +9,32 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from cnnlab import check
 from cnnlab.check import device, kinds
+from cnnlab.check.verdict import number_verdict
 from tests.source import NOTEBOOKS
 
 
 @pytest.mark.parametrize(
     "got, passed, word",
     [
-        (6.0, True, "because"),
+        (6.0, True, "apples: 6"),
         (5, False, "too small"),
         (7, False, "too large"),
-        (..., False, "not yet"),
-        (None, False, "not yet"),
         ("six", False, "apples: expected a number"),
         ([6, 6], False, "apples: expected a number"),
         (float("nan"), False, "apples: expected a number"),
-        (np.float32(6), True, "because"),
-        (6 + 1e-6, True, "because"),
+        (np.float32(6), True, "apples: 6"),
+        (6 + 1e-6, True, "apples: 6"),
         (6 + 1e-4, False, "too large"),
     ],
 )
-def test_an_answer_in_numbers(got, passed, word, capsys):
-    assert check.value("apples", got, 6, why="because") is passed
-    assert word in capsys.readouterr().out
+def test_an_answer_in_numbers(got, passed, word):
+    verdict = number_verdict("apples", got, 6, 1e-6)
+    assert verdict.passed is passed and word in verdict.text
 
 
 def test_a_small_number_is_not_zero():
-    assert check.value("seconds", 1e-9, 1e-9) and not check.value("seconds", 0, 1e-9)
-    assert check.value("about", 5.9, 6, rtol=0.05) and not check.value("about", 5.5, 6, rtol=0.05)
+    assert number_verdict("s", 1e-9, 1e-9, 1e-6) and not number_verdict("s", 0, 1e-9, 1e-6)
+    assert number_verdict("s", 5.9, 6, 0.05) and not number_verdict("s", 5.5, 6, 0.05)
 
 
 def test_a_verdict_is_reported_and_required(capsys):
@@ -49,11 +48,8 @@ def test_a_verdict_is_reported_and_required(capsys):
 
 CHECKS = [
     lambda: check.Verdict(False, "not yet").report(),
-    lambda: check.value("apples", 5, 6),
-    lambda: check.value("apples", ..., 6),
     lambda: check.exercise("relu", lambda z, y: None),
     lambda: check.threaded("relu", lambda z, y: None),
-    lambda: check.vectorized("relu", lambda z, y: None),
     lambda: device.exercise("relu", lambda z, y: None),
 ]
 
@@ -63,7 +59,7 @@ def test_under_strict_every_check_raises_where_it_would_return_false(wrong, monk
     monkeypatch.setenv("CNNLAB_STRICT", "1")
     with pytest.raises(AssertionError, match=r"^✗ "):
         wrong()
-    assert check.value("apples", 6, 6) is True
+    assert check.Verdict(True, "right").report() is True
     monkeypatch.setenv("CNNLAB_STRICT", "0")
     assert wrong() is False
     assert capsys.readouterr().out.count("✓") == 1

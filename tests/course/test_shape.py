@@ -74,7 +74,7 @@ def test_a_lesson_has_its_shape(path):
 
 
 def test_a_lesson_with_nothing_of_it_lacks_everything():
-    code = new_code_cell("check.value('a', 1, 2)")
+    code = new_code_cell("check.prove('a', 1)")
     nb = new_notebook(cells=[new_markdown_cell("# 05"), code, new_markdown_cell("**1 One.**")])
     lacking = "head foot predictions answers marks challenge glossary".split()
     assert list(gaps(nb, "05_one_core")) == lacking

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cnnlab.distributed import trial
-from cnnlab.distributed.model import CUTS, ModelParallel, Piece, cuts, shares
-from cnnlab.distributed.pipeline import Hybrid, Pipeline, stages
+from cnnlab.distributed.model import CUTS, Piece, cuts, shares
+from cnnlab.distributed.pipeline import Hybrid, ModelParallel, Pipeline, stages
 from cnnlab.distributed.sharded import Sharded
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed
@@ -77,7 +77,7 @@ def test_ranks_that_share_layers_take_the_steps_of_one(network, n_ranks):
 
 
 PROGRAM = """
-from cnnlab.distributed.model import ModelParallel
+from cnnlab.distributed.pipeline import ModelParallel
 from cnnlab.distributed.pipeline import Hybrid, Pipeline
 from cnnlab.distributed.sharded import Sharded
 from cnnlab.network import NETWORKS

@@ -161,7 +161,7 @@ def test_peak_kernel_does_all_its_operations(lanes):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86")
 @pytest.mark.parametrize(("lanes", "register"), [(8, "ymm"), (16, "zmm")])
 def test_peak_kernel_uses_wide_fused_multiply_adds(lanes, register):
-    name, widest, count = machine._simd()
+    name, widest, count = machine.registers.detected()
     if lanes > widest or name not in ("AVX2", "AVX-512"):
         pytest.skip("this processor has no such instruction")
     n_sums = 3 * count // 4
@@ -181,7 +181,7 @@ def test_ceilings_are_measured_once_and_plausible():
 
 
 def test_the_peak_has_a_call_of_the_fastest_width(monkeypatch):
-    monkeypatch.setattr(machine, "_simd", lambda: ("AVX-512", 16, 32))
+    monkeypatch.setattr(machine.registers, "detected", lambda: ("AVX-512", 16, 32))
     monkeypatch.setattr(machine, "_multiply_adds", lambda lanes, n_sums: lambda n: lanes)
     monkeypatch.setattr(machine, "float32_peak", lambda seconds, lanes: {4: 1, 8: 3, 16: 2}[lanes])
     call, flops = machine.peak_sweep()

@@ -55,9 +55,9 @@ def test_shared_steps_show_reads_and_writes_between_barriers(traces):
 
 
 def test_loads_end_where_the_work_ends():
-    axes = pictures.loads({"blocks": [0, 0, 1], "turns": [0, 1, 0]}, 2, work=[1, 2, 4])
+    axes = pictures.loads({"one": [0, 0, 0], "turns": [0, 1, 0]}, 2)
     ends = [max(bar.get_x() + bar.get_width() for bar in ax.patches) for ax in axes]
-    assert ends == [4, 5]
+    assert ends == [3, 2]
 
 
 def test_access_maps_show_what_was_read_and_written():

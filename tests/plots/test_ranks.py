@@ -45,23 +45,22 @@ def test_a_run_is_drawn_as_it_was():
     assert np.allclose(arrows, [[(2, 0), (4, 1)], [(6, 1), (8, 2)]])
 
 
-def test_the_legend_has_what_occurs_and_the_axis_ends_where_it_is_told():
+def test_the_legend_has_what_occurs_and_the_axis_begins_at_0():
     computed = Record(1, [Event(0, "compute", 0, 2e-3)])
-    ax = ranks.over_time(computed, until=4e-3)
+    ax = ranks.over_time(computed)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["computing"]
     traced = ranks.over_time(Record(1, [Event(0, "between", 0, 2e-3)]))
     assert [text.get_text() for text in traced.get_legend().get_texts()] == ["between calls"]
-    assert ax.get_xlim() == (0, 4) and ax.get_xlabel() == "ms"
+    assert ax.get_xlim()[0] == 0 and ax.get_xlabel() == "ms"
 
 
 def test_virtual_and_slowed_time_are_called_that():
     virtual, real = ran(2), Record(2, [Event(0, "send", 0, 1e-5, 1, 8)], [])
     slowed = Record(2, real.events, real.messages, network="links of 1 s and 1 GB/s")
-    for draw in (ranks.over_time, ranks.waiting):
-        assert "virtual ms (links of 1 ms and 1 MB/s)" in draw(virtual).get_xlabel()
-        assert "µs (network slowed to links of 1 s and 1 GB/s)" in draw(slowed).get_xlabel()
-        assert draw(real).get_xlabel().endswith("µs")
-    assert "slowed to links of 1 s" in ranks.by_pair(slowed).get_xlabel()
+    draw = ranks.over_time
+    assert "virtual ms (links of 1 ms and 1 MB/s)" in draw(virtual).get_xlabel()
+    assert "µs (network slowed to links of 1 s and 1 GB/s)" in draw(slowed).get_xlabel()
+    assert draw(real).get_xlabel().endswith("µs")
     text = description(ranks.over_time(virtual, title="A chain").figure, "")
     assert text.startswith("A chain. Horizontal: virtual ms")
 
@@ -71,23 +70,6 @@ def test_many_messages_are_lines_and_few_are_arrows(monkeypatch):
     ax = ranks.over_time(ran(3))
     assert not ax.texts
     assert np.allclose(ax.collections[-1].get_segments(), [[(2, 0), (4, 1)], [(6, 1), (8, 2)]])
-
-
-def test_pairs_have_their_bytes_and_messages():
-    ax = ranks.by_pair(ran(3))
-    texts = {text.get_position(): text.get_text() for text in ax.texts}
-    assert texts == {(1, 0): "1.00 kB\n1 ×", (2, 1): "1.00 kB\n1 ×"}  # (column, row)
-    shown = ax.images[0].get_array()
-    assert shown[0, 1] == 1000 and np.ma.is_masked(shown[1, 0])
-    ax = ranks.by_pair(ran(64))
-    assert not ax.texts and ax.figure.axes[1].get_ylabel() == "bytes"
-    assert not ranks.by_pair(Record(2)).texts
-
-
-def test_waiting_is_labelled_at_the_ends_of_bars():
-    ax = ranks.waiting(ran(3))
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx([0, 4, 8])
-    assert [text.get_text() for text in ax.texts] == ["0 ns, 0%", "4.00 ms, 40%", "8.00 ms, 80%"]
 
 
 NAMES = """
@@ -142,14 +124,6 @@ def test_few_ranks_are_drawn_and_the_record_is_kept(said, shell):
     assert figure.get_suptitle().startswith("3 virtual ranks, links of 10 µs and 1 GB/s: ")
 
 
-def test_computing_takes_time_if_it_is_measured(said):
-    def seconds(line):
-        (time,) = re.findall(r"([\d.]+) .?s virtual", said(line, "np.ones(10**6).sum()")[-1])
-        return float(time)
-
-    assert seconds("1") == 0 < seconds("1 --measured")
-
-
 @pytest.mark.parametrize(
     "line, cell, text",
     [
@@ -167,15 +141,3 @@ def test_what_is_wrong_is_one_line(said, line, cell, text):
         said(line, cell)
     message = str(error.value)
     assert message.startswith(f"%%ranks {line}: ") and text in message and "\n" not in message
-
-
-@pytest.mark.mpi
-def test_the_same_cell_runs_on_real_ranks(said, shell, monkeypatch):
-    monkeypatch.setattr("ipyparallel._NONINTERACTIVE", True)  # as in a lesson: no bar of progress
-    lines = said("2 real --real --link 20ms,1GB/s", "print(rank)\nboth(comm)")
-    assert lines[:2] == ["rank 0: 0", "rank 1: 1"] and lines[2].startswith("all 2 ranks: ")
-    first = "2 ranks, network slowed to links of 20 ms and 1 GB/s: "
-    assert lines[3].startswith(first) and lines[3].endswith("on this machine, 2 messages, 32 B")
-    assert np.ptp([shell.user_ns["real"].span()]) > 20e-3
-    with pytest.raises(UsageError, match=r"cell:3: .*rank 0 raised ZeroDivisionError: division"):
-        said("2 --real", "x = 1\n1 / rank")

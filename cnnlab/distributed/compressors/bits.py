@@ -21,12 +21,13 @@ class Qsgd(Compressor):
     right. The chances come from the seed and the number of the message: the same in every run.
     """
 
-    by_chance, bucket = True, BUCKET
+    by_chance = True
 
-    def __init__(self, n: int, seed: int = 0, argument: object = 4):
+    def __init__(self, n: int, seed: int = 0, argument: object = 4, bucket: int = BUCKET):
         if str(argument) not in ("2", "4", "8"):
             raise ValueError(f"compress: expected 2, 4 or 8 bits, got {argument}")
         super().__init__(n, seed)
+        self.bucket = bucket
         self.bits, self.most = int(argument), 2 ** (int(argument) - 1) - 1
         self.n_buckets, self.n_packed = -(-n // self.bucket), -(-n * self.bits // 8)
         self.codes = np.zeros(self.n_packed * 8 // self.bits, np.uint8)
@@ -61,8 +62,7 @@ class TernGrad(Qsgd):
     def __init__(self, n: int, seed: int = 0, argument: object = 2):
         if str(argument) != "2":
             raise ValueError(f"compress: expected 2 bits for terngrad, got {argument}")
-        self.bucket = max(1, n)
-        super().__init__(n, seed, argument)
+        super().__init__(n, seed, argument, bucket=max(1, n))
 
 
 class Nearest(Qsgd):
@@ -72,9 +72,6 @@ class Nearest(Qsgd):
 
     def __init__(self, n: int, seed: int = 0, argument: object = 8):
         super().__init__(n, seed, argument)
-
-
-# --- one bit a number: signs, with what was lost kept for the next message ------------------------
 
 
 @numba.njit(fastmath={"reassoc", "contract", "nsz"})

@@ -118,9 +118,6 @@ class TopK(Compressor):
         return message[: 4 * self.k].view(np.int32), message[4 * self.k :].view(np.float32)
 
 
-# --- fewer numbers in fewer bits: the largest of each bucket, as levels of the bucket's scale -----
-
-
 @numba.njit
 def select_in_buckets(values, bucket, k, places, chosen):
     """The k largest of each bucket of `values` (n), and their places within it, in order.
@@ -133,14 +130,6 @@ def select_in_buckets(values, bucket, k, places, chosen):
         last = first + min(k, part.size)
         select(part, places[first:last], chosen[first:last])
         first = last
-
-
-class Levels(Qsgd):
-    """QSGD whose buckets are the k numbers chosen from one bucket of the gradient."""
-
-    def __init__(self, n: int, seed: int, bucket: int):
-        self.bucket = bucket
-        super().__init__(n, seed, 4)
 
 
 class TopLevels(Compressor):
@@ -163,7 +152,7 @@ class TopLevels(Compressor):
         self.starts = np.repeat(BUCKET * np.arange(len(sizes)), kept)  # of each place's bucket
         self.places = np.empty(self.starts.size, np.int32)
         self.chosen = np.empty(self.starts.size, np.float32)
-        self.levels = Levels(self.starts.size, seed, self.k)
+        self.levels = Qsgd(self.starts.size, seed, 4, bucket=self.k)
 
     @property
     def n_bytes(self) -> int:
@@ -185,8 +174,6 @@ class TopLevels(Compressor):
     def of_sum(self) -> Compressor:
         return Qsgd(self.n, self.seed, 4)
 
-
-# --- fewer numbers --------------------------------------------------------------------------------
 
 Stream = tuple[np.ndarray, np.ndarray]
 
@@ -216,9 +203,6 @@ def largest(values: np.ndarray, k: int) -> Stream:
     places, chosen = np.empty(k, np.int32), np.empty(k, np.float32)
     select(values, places, chosen)
     return places, chosen
-
-
-# --- deep Gradient Compression: top-k that keeps its momentum (Lin and others 2018) ---------------
 
 
 class DeepGradientCompression(Streams):
