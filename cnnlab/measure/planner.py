@@ -377,7 +377,7 @@ def run(chosen: argparse.Namespace) -> int:
     variants = [variant.strip() for variant in chosen.methods.split(",") if variant.strip()]
     for variant in variants:
         options_of(variant)  # before anything is measured
-    where = network_of(link, chosen.ranks)
+    where = network_of(link)
     cost = modelled if chosen.model else Measured()
     planned, refused = plans(variants, link=where, cost=cost, **how)
     print(f"{chosen.ranks} ranks, {where}, batches of {chosen.batch}: a step of {chosen.network}")

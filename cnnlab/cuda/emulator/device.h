@@ -37,7 +37,7 @@ static const int warpSize = 32;
 
 namespace emulator {
 
-enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE, AT_ACTIVE };
+enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE };
 const size_t GUARD = 256;  // bytes before and after a shared array
 const size_t MOST_SHARED = 48 * 1024;
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.arguments import ELEMENTS, SHORTER, VECTORS, address, code, overlapping
+from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code, overlapping
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, source_lines, warnings
 from cnnlab.cuda.emulator.faults import Array, Fault
@@ -20,7 +20,7 @@ from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
-KINDS = (*ELEMENTS, *SHORTER, *VECTORS)
+KINDS = (*NUMBERS, *SHORTER, *VECTORS)
 OPTIONS = (
     "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
 )  # fmt: skip
@@ -59,11 +59,9 @@ class Traced(Emulated):
     blocks are traced: `Trace.sampled`.
     """
 
-    traces: list[Trace]  # of all launches, in order
-
-    def __init__(self, source: str):
+    def __init__(self, source: str, traces: list[Trace] | None = None):
         super().__init__(source)
-        self.source, self.traces = source, []
+        self.source, self.traces = source, [] if traces is None else traces  # of all launches
 
     @property
     def trace(self) -> Trace:

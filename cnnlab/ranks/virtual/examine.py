@@ -75,7 +75,7 @@ def examine(program: Callable, n_ranks: int, *arguments, network=None) -> list[F
     was changed and then changed back, or a race in which the first and the last message to arrive
     do the same.
     """
-    network = network_of(network, n_ranks)
+    network = network_of(network)
     at_once = dataclasses.replace(network, link=dataclasses.replace(network.link, eager=0))
 
     def play(network=network, **how) -> Replay:

@@ -9,8 +9,9 @@ import heapq
 import math
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from greenlet import getcurrent, greenlet
 
@@ -30,23 +31,22 @@ class World:
     """Ranks that run one program, and the time it would take on a network of such links.
 
     `network` is a `Network`, a link between any two, or a text, see `network.parse`. `clocks` are
-    the ranks' times, `record` is for pictures. `speed` has a factor for each rank, or for some by
-    number: computing takes so many times as long; see `Pace` for `jitter` and `seed`. Computing
-    between two messages takes as long as is `measured` here, or else only what `comm.compute` says,
-    and then a run takes the same time each time.
+    the ranks' times, `record` is for pictures. By `speed`, computing takes so many times as long on
+    some ranks; see `Pace` for `jitter` and `seed`. Computing between two messages takes as long as
+    is `measured` here, or else only what `comm.compute` says, so that each run takes the same time.
     """
 
     def __init__(
         self,
         n_ranks: int,
         network: Network | Link | str | None = None,
-        speed: Sequence[float] | Mapping[int, float] = (),
+        speed: Mapping[int, float] = MappingProxyType({}),
         measured: bool = False,
         jitter: float = 0.0,
         seed: int = 0,
     ):
         at_least("n_ranks", n_ranks, 1)
-        self.size, self.network = n_ranks, network_of(network, n_ranks)
+        self.size, self.network = n_ranks, network_of(network)
         self.link, self.busy = self.network.link, {}  # until when each of its links is
         self.pace = Pace(n_ranks, speed, jitter, seed)
         self.record = Record(n_ranks, virtual=True, network=str(self.network))
