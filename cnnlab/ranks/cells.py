@@ -33,17 +33,12 @@ class Program:
 
     def run(self, comm, names: dict) -> tuple[object, str]:
         """What a rank finds, and what it prints."""
-        mine = {name: copy.copy(group) if owned(group) else group for name, group in names.items()}
-        said = io.StringIO()
+        own, said = np.ndarray | list | dict | set, io.StringIO()  # ranks share no memory
+        mine = {n: copy.copy(item) if isinstance(item, own) else item for n, item in names.items()}
         mine |= {"comm": comm, "rank": comm.rank, "size": comm.size, "np": np}
         mine["print"] = lambda *words, **how: print(*words, **({"file": said} | how))
         exec(self.body, mine)
         return eval(self.end, mine) if self.end else None, said.getvalue()
-
-
-def owned(item) -> bool:
-    """Whether each rank has its own: ranks share no memory."""
-    return isinstance(item, np.ndarray | list | dict | set)
 
 
 def run_virtually(

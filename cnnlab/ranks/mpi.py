@@ -41,8 +41,10 @@ class Win:
     @staticmethod
     def Create(memory, disp_unit: int = 1, *, comm):
         """A window on an array of each rank, or None. All ranks of `comm` call it together."""
-        if hasattr(comm, "window"):  # a virtual rank's
-            return comm.window(memory, disp_unit)
+        if hasattr(comm, "world"):  # a virtual rank's
+            from cnnlab.ranks.virtual.window import Window
+
+            return Window(comm, memory, disp_unit)
         from mpi4py import MPI
 
         return MPI.Win.Create(memory, disp_unit, comm=comm)

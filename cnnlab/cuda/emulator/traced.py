@@ -12,7 +12,7 @@ import numpy as np
 
 from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code, overlapping
 from cnnlab.cuda.emulator import Emulated
-from cnnlab.cuda.emulator.compiler import build, source_lines, warnings
+from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import Array, Fault
 from cnnlab.cuda.emulator.loops import counted
 from cnnlab.cuda.emulator.memory import Arena
@@ -157,7 +157,7 @@ class Traced(Emulated):
             mine |= (number < 0) & (address >= start - gap // 2) & (address < end + gap // 2)
             number[mine], index[mine] = i, (address[mine] - start) // array.item
         places, place = np.unique(rows["where"], return_inverse=True)
-        lines = np.array(self._lines(places), int)
+        lines = np.array(self._lines(tuple(places.tolist())), int)
         n_blocks, n_watched = int(np.prod(sizes[:3])), int(self._library.trace_watched())
         line = lines[place] if len(rows) else np.empty(0, int)
         columns = {n: rows[n].astype(np.int64) for n in ACCESS.names[3:]}  # from "block" on
@@ -171,12 +171,9 @@ class Traced(Emulated):
     def _beyond(self) -> list[dict]:
         """The indices outside of arrays whose size the compiler knows, with their lines."""
         rows = self._rows("trace_beyond", BEYOND)
-        lines = self._lines(rows["where"])
+        lines = self._lines(tuple(rows["where"].tolist()))
         result = [dict(zip(BEYOND.names, map(int, row), strict=True)) for row in rows]
         return [row | {"line": line} for row, line in zip(result, lines, strict=True)]
-
-    def _lines(self, places: np.ndarray) -> list[int]:
-        return source_lines(self._path, self._base(), tuple(places.tolist()))
 
     def _rows(self, function: str, kind: np.dtype) -> np.ndarray:
         call, first = getattr(self._library, function), ctypes.c_void_p()

@@ -45,14 +45,15 @@ def barrier(comm) -> Iterator:
 def broadcast(comm, buf, root: int) -> Iterator:
     """Along a binomial tree: in round k, 2^k ranks send to as many others."""
     mine, distance = (comm.rank - root) % comm.size, 1
+    place = None if comm.pickled else buf
     while distance < comm.size:
         if mine < distance and mine + distance < comm.size:
             yield comm.round(comm.rank + distance, buf)
         elif distance <= mine < 2 * distance:
-            yield (requests := comm.round(source=comm.rank - distance, into=comm.place(buf)))
+            yield (requests := comm.round(source=comm.rank - distance, into=place))
             buf = requests[0].object() if comm.pickled else buf
         distance *= 2
-    return own(buf, comm.place(buf)) if mine == 0 else buf
+    return own(buf, place) if mine == 0 else buf
 
 
 def gather(comm, send, root: int, recv=None) -> Iterator:
@@ -293,52 +294,38 @@ class Calls:
         """The number of ranks."""
         return self.size
 
-    def Isend(self, buf: np.ndarray, dest: int, tag: int = 0):
+    # The same calls in small letters send and receive objects.
+
+    def Isend(self, buf, dest: int, tag: int = 0, *, pickled: bool = False):
         """Begin to send an array; it may be changed after `Wait`."""
-        return self._opened(self._send(buf, dest, tag))
+        return self._opened(self._send(buf, dest, tag, pickled))
 
-    def Irecv(self, buf: np.ndarray, source: int = ANYONE, tag: int = ANY_TAG):
-        """Begin to receive into an array; it may be read after `Wait`."""
-        return self._opened(self._receive(buf, source, tag))
+    def Irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG, *, pickled: bool = False):
+        """Begin to receive into an array, which may be read after `Wait`; `wait` has an object."""
+        return self._opened(self._receive(buf, source, tag, pickled))
 
-    def Send(self, buf: np.ndarray, dest: int, tag: int = 0) -> None:
+    def Send(self, buf, dest: int, tag: int = 0, *, pickled: bool = False) -> None:
         """Send an array; a long one waits for its receiver."""
-        self._post(self._send(buf, dest, tag)).Wait()
+        self._post(self._send(buf, dest, tag, pickled)).Wait()
 
-    def Recv(self, buf, source: int = ANYONE, tag: int = ANY_TAG, status=None) -> None:
-        """Receive an array."""
-        self._post(self._receive(buf, source, tag)).Wait(status)
+    def Recv(
+        self, buf=None, source: int = ANYONE, tag: int = ANY_TAG, status=None, *, pickled=False
+    ):
+        """Receive an array, or return an object."""
+        return self._post(self._receive(buf, source, tag, pickled)).wait(status)
 
     def Sendrecv(
-        self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANYONE, recvtag=ANY_TAG, status=None
-    ) -> None:
-        """Send and receive at the same time, from and to two arrays."""
-        into = self._receive(recvbuf, source, recvtag)
-        self._exchange(into, self._send(sendbuf, dest, sendtag), status)
-
-    def isend(self, obj, dest: int, tag: int = 0):
-        """Begin to send an object."""
-        return self._opened(self._send(obj, dest, tag, pickled=True))
-
-    def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG):
-        """Begin to receive an object, which `wait` returns."""
-        return self._opened(self._receive(buf, source, tag, pickled=True))
-
-    def send(self, obj, dest: int, tag: int = 0) -> None:
-        """Send an object."""
-        self._post(self._send(obj, dest, tag, pickled=True)).Wait()
-
-    def recv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG, status=None):
-        """Receive an object."""
-        return self._post(self._receive(buf, source, tag, pickled=True)).wait(status)
-
-    def sendrecv(
-        self, sendobj, dest, sendtag=0, recvbuf=None, source=ANYONE, recvtag=ANY_TAG, status=None
-    ):
-        """Send an object and receive one at the same time."""
-        into = self._receive(recvbuf, source, recvtag, pickled=True)
-        self._exchange(into, self._send(sendobj, dest, sendtag, pickled=True), status)
+        self, sendbuf, dest: int, sendtag: int = 0, recvbuf=None, source: int = ANYONE,
+        recvtag: int = ANY_TAG, status=None, *, pickled: bool = False,
+    ):  # fmt: skip
+        """Send and receive at the same time, from and to two arrays, or return an object."""
+        into = self._receive(recvbuf, source, recvtag, pickled)
+        self._exchange(into, self._send(sendbuf, dest, sendtag, pickled), status)
         return into.object()
+
+    isend, irecv, send, recv, sendrecv = (
+        functools.partialmethod(call, pickled=True) for call in (Isend, Irecv, Send, Recv, Sendrecv)
+    )
 
     def _exchange(self, into, out, status) -> None:
         self._post(into)
@@ -354,10 +341,6 @@ class Calls:
         if to is not None:
             requests.append(self._send(sent, to % self.size, 0, self.pickled))
         return [self._post(request) for request in requests]
-
-    def place(self, buf):
-        """The array that a round receives into; None for an object."""
-        return None if self.pickled else buf
 
     def _complete(self, name: str, call: Call, *arguments, **named):
         """Make a call that waits for its end."""

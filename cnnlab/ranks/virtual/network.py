@@ -5,10 +5,11 @@ after the latency of each. Until it is out, none of these links carries another 
 direction; who asks first is served first. Real networks share links in smaller pieces.
 """
 
+import functools
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -77,16 +78,13 @@ class Network:
     name: str
     link: Link
     find: Callable[[int, int], Route]
-    known: dict = field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.name
 
     def route(self, source: int, dest: int) -> Route:
         """The links that a message crosses; none to the rank itself."""
-        if (source, dest) not in self.known:
-            self.known[source, dest] = self.find(source, dest) if source != dest else ()
-        return self.known[source, dest]
+        return self.find(source, dest) if source != dest else ()
 
     def carry(self, busy: dict, source: int, dest: int, n_bytes: int, begin: float) -> tuple:
         """When n bytes that may leave at `begin` are out, and when they arrive, in seconds.
@@ -106,7 +104,7 @@ class Network:
 
 def all_to_all(link: Link) -> Network:
     """A link of their own between any two ranks."""
-    return Network(str(link), link, lambda a, b: (Hop((a, b), link),))
+    return Network(str(link), link, functools.cache(lambda a, b: (Hop((a, b), link),)))
 
 
 def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
@@ -116,6 +114,7 @@ def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
     """
     at_least("ranks_per_node", ranks_per_node, 1)
 
+    @functools.cache
     def find(a: int, b: int) -> Route:
         first, second = a // ranks_per_node, b // ranks_per_node
         if first == second:

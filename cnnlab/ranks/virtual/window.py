@@ -1,8 +1,8 @@
 """Windows: memory of each rank that the others read and write without its help, as in MPI.
 
-A call costs its rank a call; its message is under way until `Flush`, `Unlock` or `Fence`, and only
-then is seen what it has fetched. Two ranks at one place at the same time, one of which writes, are
-a fault. What a rank does to its own part without a call is not seen.
+A call costs its rank a call, whatever it moves. What it has fetched is seen only after `Flush`,
+`Unlock` or `Fence`. Two ranks at one place at the same time, one of which writes, are a fault. What
+a rank does to its own part without a call is not seen.
 """
 
 from dataclasses import dataclass, field
@@ -60,8 +60,9 @@ class Window:
         memory = raw(checked("memory", np.zeros(0) if memory is None else memory))
         self.world.history.begin()
         group = comm.together("Win", lambda group: self._join(group, Part(memory, disp_unit)))
-        self.key, self.pending = (group, self.me), {}
-        self.locked, self.fenced = set(), False
+        self.key, self.locked, self.fenced = (group, self.me), set(), False
+        self.pending: dict[int, list[Access]] = {}  # by target: what is under way there
+        self.fetched: dict[int, list] = {}  # the place of what was read, and what it will hold
         self.world.resources[self.key] = "a window", self.me, site()
 
     def _join(self, group: object, part: Part) -> None:
@@ -75,18 +76,14 @@ class Window:
     def Get(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Read from another rank's part into an array, which has it after `Flush` or `Unlock`."""
         place = self._reach("Get", origin, target_rank, target)
-        self.pending[target_rank][-1][1] = raw(origin), place.copy()
+        self.fetched.setdefault(target_rank, []).append((raw(origin), place.copy()))
 
     def Accumulate(self, origin: np.ndarray, target_rank: int, target=None, op="SUM") -> None:
         """Add an array to another rank's part, each element at once."""
-        self._accumulate(origin, target_rank, target, op)
-
-    def Fetch_and_op(
-        self, origin, result, target_rank: int, target_disp: int = 0, op="SUM"
-    ) -> None:
-        """Add one element to another rank's part, and fetch what was there before, at once."""
-        before = self._accumulate(origin, target_rank, target_disp, op)
-        self.pending[target_rank][-1][1] = raw(checked("result", result)), before
+        name = name_of("op", op, REDUCTIONS)
+        place = self._reach(f"Accumulate by {name}", origin, target_rank, target)
+        there = place.view(origin.dtype)
+        ARRAYS[name](there, origin.reshape(-1), out=there)
 
     def Lock(self, rank: int, lock_type="EXCLUSIVE", assertion: int = 0) -> None:
         """Begin to reach a rank's part, alone or, with a shared lock, together with others."""
@@ -104,7 +101,7 @@ class Window:
         while part.queue and part.grants(part.queue[0][1]):
             request, alone = part.queue.pop(0)
             part.holders[request.rank] = alone
-            request.done = self.world.clocks[self.me] + self._latency(rank)
+            request.done = self.world.clocks[self.me]
             self.world.wake_for(request)
 
     def Lock_all(self, assertion: int = 0) -> None:
@@ -142,17 +139,11 @@ class Window:
     def __getattr__(self, name):
         raise AttributeError(f"win.{name}: the virtual world does not know it")
 
-    def _accumulate(self, origin, target_rank: int, target, op) -> np.ndarray:
-        name = name_of("op", op, REDUCTIONS)
-        place = self._reach(f"Accumulate by {name}", origin, target_rank, target)
-        before, there = place.copy(), place.view(origin.dtype)
-        ARRAYS[name](there, origin.reshape(-1), out=there)
-        return before
-
     def _reach(self, kind: str, origin: np.ndarray, rank: int, target) -> np.ndarray:
         """The bytes of another's part that an array stands for, once it is this rank's turn."""
         n_bytes = raw(checked("origin", origin)).size
-        peer, part = self.comm._peer("target_rank", rank), self.parts[rank]
+        self.comm._peer("target_rank", rank)
+        part = self.parts[rank]
         self._in_epoch(rank)
         first = part.disp_unit * (target[0] if isinstance(target, list | tuple) else target or 0)
         if not 0 <= first <= first + n_bytes <= part.memory.size:
@@ -161,15 +152,9 @@ class Window:
                 f"{n_bytes} bytes from {first} on"
             )
         self._in_turn(kind, rank, n_bytes)
-        begin, carry = self.world.clocks[self.me], self.world.network.carry
-        if kind == "Get":  # what is fetched is sent once it was asked for
-            _, done = carry(self.world.busy, peer, self.me, n_bytes, begin + self._latency(rank))
-        else:
-            _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
-            done += self._latency(rank)  # until this rank knows
         access = Access(self.me, kind, first, first + n_bytes, site())
         self._alone(part, rank, access)
-        self.pending.setdefault(rank, []).append([done, None, access])
+        self.pending.setdefault(rank, []).append(access)
         return part.memory[first : first + n_bytes]
 
     def _alone(self, part: Part, rank: int, access: Access) -> None:
@@ -192,7 +177,7 @@ class Window:
         part, request = self.parts[rank], self._in_turn("Lock", rank)
         if part.grants(alone) and not part.queue:
             part.holders[self.me] = alone
-            request.done = self.world.clocks[self.me] + 2 * self._latency(rank)
+            request.done = self.world.clocks[self.me]
         else:
             part.queue.append((request, alone))
         self.world.wait(request)
@@ -201,32 +186,22 @@ class Window:
         self.locked.add(rank)
 
     def _finish(self, rank: int) -> None:
-        """Let time pass until what was begun at a part is done, and deliver what was fetched."""
+        """What was begun at a part is over, and what was fetched is seen."""
         if pending := self.pending.pop(rank, []):
-            over, request = self.world.history.event(self.me), self._request("Flush", rank)
-            request.done = max(done for done, *_ in pending)
-            self.world.wait(request)
-            for _, fetched, access in pending:
+            over = self.world.history.event(self.me)
+            for access in pending:
                 access.over = over
-                if fetched:
-                    fetched[0][:] = fetched[1]
+        for place, content in self.fetched.pop(rank, []):
+            place[:] = content
 
     def _in_turn(self, kind: str, rank: int, n_bytes: int = 0) -> Request:
         """Charge a call, and let those go on who are behind: what they do comes first."""
-        request = self._request(kind, rank)
+        mine = self.world, self.me, self.comm.members[rank], 0, self.key
+        request = Request(kind, *mine, members=self.comm.members, where=site())
         self.world.charge(self.me, request.peer, n_bytes)
         self.world.in_turn(request)
         return request
 
-    def _request(self, kind: str, rank: int) -> Request:
-        mine = self.world, self.me, self.comm.members[rank], 0, self.key
-        return Request(kind, *mine, members=self.comm.members, where=site())
-
     def _in_epoch(self, rank: int) -> None:
         if rank not in self.locked and not self.fenced:
             raise ValueError(f"window: expected Lock or Fence before, got none for rank {rank}")
-
-    def _latency(self, rank: int) -> float:
-        """Until a short message from this rank is at another, in seconds."""
-        route = self.world.network.route(self.me, self.comm.members[rank])
-        return sum(link.latency for _, link in route)

@@ -20,7 +20,6 @@ from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
 from cnnlab.ranks.virtual.messages import Begun, Mail, Request
 from cnnlab.ranks.virtual.network import Link, Network, Pace, network_of
-from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
@@ -83,7 +82,7 @@ class World:
             self.left()
             ranks[rank].switch(*first)
         if len(self.ended) < self.size:
-            raise self.deadlock()
+            raise faults.deadlock(self)
         if left := faults.leftovers(self):
             raise faults.Faulty(left)
         return self.results
@@ -96,10 +95,6 @@ class World:
     def seconds(self) -> float:
         """When the last rank was done."""
         return max(self.clocks)
-
-    def deadlock(self) -> faults.Deadlock:
-        """The error that names who waits for whom."""
-        return faults.deadlock(self.waiting, self.calls, self.ended)
 
     def compute(self, rank: int, seconds: float) -> None:
         """Let a rank compute for so long, times its speed's factor."""
@@ -206,7 +201,7 @@ class World:
         self.asked = self.asked + 1 if in_vain and self.due.keys() <= self.asking else 0
         if self.asked > PATIENCE:
             self.waiting[rank] = request, site()
-            raise self.deadlock()
+            raise faults.deadlock(self)
         self.left()
         return self._arrived(request)
 
@@ -290,10 +285,6 @@ class Comm(calls.Calls):
     def compute(self, seconds: float) -> None:
         """Let this rank compute for so many virtual seconds."""
         self.world.compute(self.me, seconds)
-
-    def window(self, memory, disp_unit: int = 1) -> Window:
-        """A window on an array of each rank, or None, see `mpi.Win.Create`."""
-        return Window(self, memory, disp_unit)
 
     def clock(self) -> float:
         """The time of this rank, in virtual seconds."""

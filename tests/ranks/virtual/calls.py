@@ -79,18 +79,14 @@ def windows(comm):
     window.Unlock(0)
     comm.Barrier()
     window.Lock_all()
-    before, taken = np.zeros(1), []
-    for _ in range(3):
-        window.Fetch_and_op(one, before, 0, 0, mpi.SUM)
-        window.Flush(0)
-        taken.append(int(before[0]))
+    window.Accumulate(one, 0, 0, mpi.SUM)
     window.Unlock_all()
-    everything = sorted(number for some in comm.allgather(taken) for number in some)
+    comm.Barrier()
     window.Lock(0, mpi.LOCK_SHARED)
     window.Get(seen, 0, 2)
     window.Unlock(0)
     window.Free()
-    return [float(put), float(read[0]), float(seen[0])], everything
+    return [float(put), float(read[0]), float(seen[0]), float(part[0])]
 
 
 UFUNCS = {"SUM": np.add, "PROD": np.multiply, "MAX": np.maximum, "MIN": np.minimum}

@@ -14,24 +14,6 @@ def made(comm, n=4):
     return mpi.Win.Create(np.zeros(n), 8, comm=comm)
 
 
-def put_to_next(comm, n):
-    window = made(comm)
-    window.Lock((comm.rank + 1) % comm.size)
-    before = comm.clock()
-    window.Put(np.ones(n), (comm.rank + 1) % comm.size)
-    called = comm.clock()
-    window.Flush((comm.rank + 1) % comm.size)
-    done = comm.clock()
-    window.Unlock((comm.rank + 1) % comm.size)
-    window.Free()
-    return called - before, done - before
-
-
-def test_a_put_costs_a_call_and_its_message_is_waited_for_by_flush():
-    for call, done in World(2, LINK).run(put_to_next, 2):
-        assert call == 0.125 and done == pytest.approx(0.125 + 2 + 2)  # there, and back a word
-
-
 def test_what_is_fetched_is_seen_after_flush():
     def program(comm):
         window, got = made(comm), np.full(1, -1.0)
@@ -118,10 +100,10 @@ def other_places(comm):
 
 
 def accumulate(comm):
-    window, before = made(comm), np.zeros(1)
+    window = made(comm)
     window.Lock_all()
     window.Accumulate(np.ones(2), 0)
-    window.Fetch_and_op(np.ones(1), before, 0, 1)
+    window.Accumulate(np.ones(1), 0, 1)
     window.Unlock_all()
     window.Free()
 
