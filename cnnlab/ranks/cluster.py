@@ -142,11 +142,6 @@ class Cluster:
             raise self._error(failed[0], calls[failed[0]])
         return [call.get() for call in calls]
 
-    @property
-    def closed(self) -> bool:
-        """Whether the ranks have ended, after a failure or a timeout."""
-        return bool(self._closed)
-
     def _stop_waiting(self, calls, failed: list[int], deadline: float | None) -> None:
         """Raise RankError if a rank has failed or died, or the deadline has passed."""
         if failed:

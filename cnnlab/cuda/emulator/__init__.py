@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cnnlab.cuda.emulator import memory
-from cnnlab.cuda.emulator.compiler import build, source_lines
+from cnnlab.cuda.emulator.compiler import PLAIN, build, source_lines
 from cnnlab.cuda.emulator.translate import translate
 from cnnlab.cuda.launcher import Launcher
 
@@ -18,8 +18,9 @@ LOCK = threading.Lock()  # one kernel at a time: the fibres of a library are glo
 class Emulated(Launcher):
     """The kernels of one CUDA C source, compiled for this CPU, with a fibre per thread."""
 
-    def __init__(self, source: str):
+    def __init__(self, source: str, options: tuple[str, ...] = PLAIN):
         super().__init__(source)
+        self._options = options
         self._path = self._build(translate(source, list(self.parameters)))
         self._library = ctypes.CDLL(str(self._path))
         stacks = ctypes.c_void_p(memory.stacks().ctypes.data)
@@ -29,7 +30,7 @@ class Emulated(Launcher):
             address.restype = ctypes.c_size_t
 
     def _build(self, text: str) -> Path:
-        return build(text)
+        return build(text, self._options)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         kinds = self.parameters[name]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code, overlapping
+from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import Array, Fault
@@ -35,20 +35,6 @@ BEYOND = np.dtype(
     [("where", "u8"), ("index", "i8")]
     + [(name, "u4") for name in ("size", "block", "thread", "times")]
 )
-
-
-class Filled(Emulated):
-    """The kernels, with local variables that hold zeros or a pattern until they are set.
-
-    When it optimises, GCC takes such a variable for one that holds what suits it.
-    """
-
-    def __init__(self, source: str, fill: str):
-        self._fill = fill
-        super().__init__(source)
-
-    def _build(self, text: str) -> Path:
-        return build(text, ("-O0", f"-ftrivial-auto-var-init={self._fill}"))
 
 
 class Traced(Emulated):
@@ -80,15 +66,13 @@ class Traced(Emulated):
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
         kinds = self.parameters[name]
-        there, arguments = arguments, on_host(arguments)
         pairs = list(zip(kinds, arguments, strict=True))
         arena = Arena([value for kind, value in pairs if kind.array])
         copies = iter(arena.copies)
         given = [next(copies) if kind.array else value for kind, value in pairs]
         unset = self._unset(arena, name, sizes, given, shared)
         arena.fill()
-        starts = [address(value) for kind, value in zip(kinds, there, strict=True) if kind.array]
-        known = arguments_of([kind for kind in kinds if kind.array], arena, starts)
+        known = arguments_of([kind for kind in kinds if kind.array], arena)
         windows = (ctypes.c_uint64 * (2 * len(arena.windows)))(*chain(*arena.windows))
         self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), MOST)))
         fault = None
@@ -109,9 +93,6 @@ class Traced(Emulated):
         if fault:
             raise fault
         arena.give_back([kind.const for kind in kinds if kind.array])
-        for kind, device, host in zip(kinds, there, arguments, strict=True):
-            if device is not host and not kind.const:
-                device.set(host)
 
     def _unset(self, arena: Arena, name: str, sizes, given: list, shared: int) -> list[Fault]:
         """Local variables that are read before they are set.
@@ -126,10 +107,10 @@ class Traced(Emulated):
         suspects = suspects or without_value(self.source)  # GCC takes the one value that is set
         if not suspects:
             return faults
-        results = []
+        results = []  # without optimization, which takes such a variable for one that suits it
         for fill in ("zero", "pattern"):
             try:
-                kernels = Filled(self.source, fill)
+                kernels = Emulated(self.source, ("-O0", f"-ftrivial-auto-var-init={fill}"))
             except RuntimeError:  # GCC before 12 cannot fill variables
                 return faults
             arena.fill()
@@ -198,25 +179,10 @@ def without_value(source: str) -> list[tuple[int, str]]:
     ]
 
 
-def on_host(arguments: list) -> list:
-    """The arguments with arrays of a GPU copied here; those that overlap do so here, too."""
-    here = list(arguments)
-    there = [i for i, a in enumerate(arguments) if hasattr(a, "__cuda_array_interface__")]
-    for group in overlapping([arguments[i] for i in there]):
-        arrays = [arguments[there[i]] for i in group]
-        first = min(map(address, arrays))
-        room = np.empty(max(address(a) + a.nbytes for a in arrays) - first, np.uint8)
-        for i, array in zip(group, arrays, strict=True):
-            here[there[i]] = np.ndarray(array.shape, array.dtype, room, address(array) - first)
-            here[there[i]][...] = array.get()
-    return here
-
-
-def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int, Array]]:
+def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
     """For each region of the arena: its start, how far around it accesses are its, its array.
 
-    `starts` are the addresses of the arguments where the launch was asked for. Arguments that
-    overlap are one array, with the names of all of them.
+    Arguments that overlap are one array, with the names of all of them.
     """
     result = []
     for start, size, group in arena.regions:
@@ -225,7 +191,7 @@ def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int
         const = all(kinds[i].const for i in group)
         floats = not const and all(arena.copies[i].dtype.kind == "f" for i in group)
         empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
-        asked = min(starts[i] for i in group)
+        asked = min(address(arena.arrays[i]) for i in group)
         array = Array(name, size // item, item, False, empty, const, asked)
         result.append((group[0], start, array))
     return [(start, arena.apart, array) for _, start, array in sorted(result, key=itemgetter(0))]

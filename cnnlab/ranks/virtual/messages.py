@@ -50,11 +50,6 @@ class Waits:
             request.Wait(status)
         return True
 
-    @staticmethod
-    def waitall(requests) -> list:
-        """Wait for all of them; the objects received."""
-        return [request.wait() for request in requests]
-
 
 @dataclass(eq=False)
 class Request(Waits):
@@ -256,7 +251,6 @@ class Begun(Request):
         self.world.wake_for(self)
 
     def untouched(self) -> None:
-        """Raise ValueError if the program has changed an array of it that is still under way."""
         if any(array.tobytes() != self.kept[name] for name, (array, _) in self.arrays.items()):
             raise self.touched()
 
