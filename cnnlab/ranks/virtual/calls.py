@@ -76,21 +76,12 @@ def scatter(comm, send, root: int, recv=None) -> Iterator:
     if comm.rank != root:
         yield (requests := comm.round(source=root, into=recv))
         return requests[0].object()
-    for rank, share in enumerate(one_each(comm, send)):
+    if len(send) != comm.size:
+        raise ValueError(f"sendobj: expected one for each of {comm.size}, got {len(send)}")
+    for rank, share in enumerate(send):
         if rank != root:
             yield comm.round(rank, share)
     return own(send[root], recv)
-
-
-def all_to_all(comm, send, recv=None) -> Iterator:
-    """In round k, each sends to the rank k further on, and receives from the one k before it."""
-    rows, rank = recv or [None] * comm.size, comm.rank
-    shares = {rank: own(one_each(comm, send)[rank], rows[rank])}
-    for k in range(1, comm.size):
-        to, source = (rank + k) % comm.size, (rank - k) % comm.size
-        yield (requests := comm.round(to, send[to], source, rows[source]))
-        shares[source] = requests[0].object()
-    return [shares[rank] for rank in range(comm.size)]
 
 
 def around(comm, send, recv) -> Iterator:
@@ -172,13 +163,6 @@ def own(share, place: np.ndarray | None):
     return place
 
 
-def one_each(comm, shares):
-    """The shares, if there is one for each rank."""
-    if len(shares) != comm.size:
-        raise ValueError(f"sendobj: expected one for each of {comm.size}, got {len(shares)}")
-    return shares
-
-
 # --- the table ------------------------------------------------------------------------------------
 
 ALL, EACH, OWN = "all", "each", "own"  # an array has one share, one for each rank, or any length
@@ -255,7 +239,6 @@ CALLS = {
     "Allgatherv": Call(
         around_uneven, "sendbuf recvbuf", {"recvbuf": ALL, "sendbuf": OWN}, in_place=True
     ),
-    "Alltoall": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": EACH, "recvbuf": EACH}),
     "Allreduce": Call(allreduce, "sendbuf recvbuf op", BOTH, in_place=True),
     "Reduce": Call(reduce, "sendbuf recvbuf op root", BOTH, "recvbuf", in_place=True),
     "barrier": Call(barrier),
@@ -263,7 +246,6 @@ CALLS = {
     "gather": Call(gather, "sendobj root"),
     "scatter": Call(scatter, "sendobj root"),
     "allgather": Call(doubling, "sendobj"),
-    "alltoall": Call(all_to_all, "sendobj"),
     "allreduce": Call(allreduce_objects, "sendobj op"),
     "reduce": Call(reduce_objects, "sendobj op root"),
 }
