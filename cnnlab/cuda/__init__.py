@@ -9,6 +9,7 @@ and on the emulator otherwise. Within `traced()` the emulator runs them and logs
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -56,7 +57,11 @@ class Kernels(Launcher):
         device(source)  # compile now, so that errors show at once
 
     def _device(self) -> Launcher:
-        return device(self.source) if _traces is None else traced_device(self.source, _traces)
+        if _traces is None:
+            return device(self.source)
+        from cnnlab.cuda.emulator.traced import Traced
+
+        return Traced(self.source, _traces)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return self._device()._prepare(name, sizes, arguments, shared)
@@ -90,20 +95,13 @@ def device(source: str) -> Launcher:
     return Emulated(source)
 
 
-def traced_device(source: str, traces: list) -> Launcher:
-    """The kernels of a source on the emulator; each launch appends its trace to `traces`."""
+def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], *arguments):
+    """The trace of one launch of a source's kernel, on the emulator wherever this runs."""
     from cnnlab.cuda.emulator.traced import Traced
 
     kernels = Traced(source)
-    kernels.traces = traces
-    return kernels
-
-
-def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], *arguments):
-    """The trace of one launch of a source's kernel, on the emulator wherever this runs."""
-    traces: list = []
-    traced_device(source, traces).launch(name, grid, block, *arguments)
-    return traces[0]
+    kernels.launch(name, grid, block, *arguments)
+    return kernels.trace
 
 
 @contextlib.contextmanager
@@ -160,9 +158,14 @@ def wait() -> None:
 
 def seconds(call: Callable[[], object]) -> float:
     """The seconds that the launches of a call take, between two events of the GPU: it needs one."""
-    from cnnlab.cuda.cupy_device import seconds_of
+    import cupy
 
-    return seconds_of(call)
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    return cupy.cuda.get_elapsed_time(begin, end) / 1e3  # from ms
 
 
 def stamps(calls: Sequence[Callable[[], None]], waits: bool) -> list[tuple[float, float, float]]:
@@ -170,9 +173,22 @@ def stamps(calls: Sequence[Callable[[], None]], waits: bool) -> list[tuple[float
 
     Seconds since just before the first. `waits`: the host waits after each, not only at the end.
     """
-    from cnnlab.cuda.cupy_device import stamps_of
+    import cupy
 
-    return stamps_of(calls, waits)
+    first, results = cupy.cuda.Event(), []
+    first.record()
+    first.synchronize()
+    start = time.perf_counter()
+    for call in calls:
+        asked = time.perf_counter()
+        call()
+        returned, event = time.perf_counter(), cupy.cuda.Event()
+        event.record()
+        if waits:
+            event.synchronize()
+        results.append((asked - start, returned - start, event))
+    event.synchronize()
+    return [(a, b, cupy.cuda.get_elapsed_time(first, event) / 1e3) for a, b, event in results]
 
 
 def load_ipython_extension(ipython) -> None:
@@ -181,7 +197,6 @@ def load_ipython_extension(ipython) -> None:
     `%%cuda convolve in step` compiles step.cu with the cell's function `convolve` in place of its
     own, to the kernels `convolve`.
     """
-
     from IPython.core.error import UsageError  # shown as one line, without a traceback
 
     def cuda(line: str, cell: str) -> None:

@@ -32,14 +32,7 @@ SHORTER = {
     "uint16_t": "unsigned short", "int32_t": "int", "uint32_t": "unsigned", "int64_t": "long",
     "uint64_t": "unsigned long", "ptrdiff_t": "long",
 }  # fmt: skip
-VECTORS = {
-    f"{kind}{n}": (dtype, n)
-    for kind, dtype in (
-        ("float", np.float32), ("double", np.float64), ("int", np.int32), ("uint", np.uint32)
-    )
-    for n in (2, 3, 4)
-}  # fmt: skip
-ELEMENTS = NUMBERS | {"half": np.float16}  # that an array can have, besides vectors
+VECTORS = {f"{kind}{n}": (NUMBERS[kind], n) for kind in ("float", "int") for n in (2, 3, 4)}
 
 
 class Parameter(NamedTuple):
@@ -57,10 +50,7 @@ class Parameter(NamedTuple):
 def code(source: str) -> str:
     """The source with its comments blank, so that lines and columns stay."""
 
-    def blank(result: re.Match) -> str:
-        return result[0] if result[0][0] == '"' else re.sub(r"[^\n]", " ", result[0])
-
-    return NOT_CODE.sub(blank, source)
+    return NOT_CODE.sub(lambda r: r[0] if r[0][0] == '"' else re.sub(r"[^\n]", " ", r[0]), source)
 
 
 def said(text: str, at: int) -> str:
@@ -70,10 +60,7 @@ def said(text: str, at: int) -> str:
 
 
 def function_in(source: str, name: str) -> re.Match:
-    """Where a source defines a function, from its first line to its last.
-
-    Raises ValueError if it does not.
-    """
+    """Where a source defines a function, from its first line to its last; ValueError if nowhere."""
     pattern = rf"^[^\n/]*\b{re.escape(name)}\(.*?^}}"
     if result := re.search(pattern, source, re.MULTILINE | re.DOTALL):
         return result
@@ -122,11 +109,11 @@ def parameters(text: str, aliases: dict[str, str] | None = None) -> list[Paramet
         while aliases and kind in aliases:
             kind = " ".join(word for word in aliases[kind].split() if word != "const")
         kind = SHORTER.get(kind, kind)
-        known = ELEMENTS | VECTORS if star else NUMBERS
+        known = NUMBERS | VECTORS if star else NUMBERS
         if kind not in known or parameter.count("*") + parameter.count("[") > 1:
             raise ValueError(
                 f"source: expected parameters of {', '.join(NUMBERS)}, pointers to them or to "
-                f"half or vectors such as float4, got {' '.join(parameter.split())!r}"
+                f"vectors such as float4, got {' '.join(parameter.split())!r}"
             )
         const = "const" in re.split(r"[*[]", parameter)[0].split()
         result.append(Parameter(name, kind + star, const))
@@ -138,7 +125,7 @@ def checked(kernel: str, parameter: Parameter, value):
     name, kind, const = parameter
     if not parameter.array:
         return number(f"{kernel}: {name}", kind, value)
-    dtype, many = VECTORS.get(kind[:-1]) or (ELEMENTS[kind[:-1]], 1)
+    dtype, many = VECTORS.get(kind[:-1]) or (NUMBERS[kind[:-1]], 1)
     known = isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
     if not known or value.dtype != dtype:
         got = f"the number {value}" if isinstance(value, np.generic) else type(value).__name__

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Sequence
 
 import cupy
@@ -61,40 +60,6 @@ def on_gpu(arguments: list) -> list:
             there[hosts[i]] = cupy.ndarray(array.shape, array.dtype, memptr=place)
             there[hosts[i]].set(array)
     return there
-
-
-def seconds_of(call: Callable[[], object]) -> float:
-    """The seconds between an event before the launches of a call and one after them."""
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    begin.record()
-    call()
-    end.record()
-    end.synchronize()
-    return cupy.cuda.get_elapsed_time(begin, end) / 1e3  # from ms
-
-
-def stamps_of(calls: Sequence[Callable], waits: bool) -> list[tuple[float, float, float]]:
-    """When the host asked for each call, when it went on, and when an event says it was done.
-
-    Seconds since the first event, which is done before the first call is asked for.
-    """
-    first, results = cupy.cuda.Event(), []
-    first.record()
-    first.synchronize()
-    start = time.perf_counter()
-    for call in calls:
-        asked = time.perf_counter()
-        call()
-        returned, event = time.perf_counter(), cupy.cuda.Event()
-        event.record()
-        if waits:
-            event.synchronize()
-        results.append((asked - start, returned - start, event))
-    event.synchronize()
-    return [
-        (asked, returned, cupy.cuda.get_elapsed_time(first, event) / 1e3)
-        for asked, returned, event in results
-    ]
 
 
 def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:

@@ -17,15 +17,10 @@ Call = Callable[[], None]
 class OnDevice:
     """Forward, backward and update for one batch after another, as prepared launches.
 
-    Parameters
-    ----------
-    params : Parameters, float32; a copy goes to the device, see `parameters`
-    images, labels : the training set, float32 (n,C,H,W) and integers (n), copied to the device
-    batch : images per step; the first image follows the last, see `start`
-    rate : the learning rate, for the mean gradient of a batch
-
-    A subclass makes `stages`: the launches of a step in order; those of one stage are independent.
-    Raises ValueError if the set is smaller than a batch.
+    Copies of `params`, float32, and of the training set, images float32 (n,C,H,W) and labels (n),
+    go to the device. After a batch's last image comes the next batch's first, see `start`; `rate`
+    is for the mean gradient. A subclass makes `stages`: the launches of a step in order; those of
+    one stage are independent. Raises ValueError if the set is smaller than a batch.
     """
 
     def __init__(self, params: Parameters, images, labels, *, batch=256, rate=0.4):
@@ -107,9 +102,9 @@ class OnDevice:
 
 
 class Layerwise(OnDevice):
-    """Launches of the strategy's kernels, one after the other. The arguments are `OnDevice`'s, and
+    """Launches of the strategy's kernels, one after the other; the arguments are `OnDevice`'s.
 
-    fused : whether sigmoids and the loss are part of the kernels before and after them
+    If `fused`, sigmoids and the loss are part of the kernels before and after them.
     """
 
     def __init__(self, params, images, labels, *, batch=256, rate=0.4, fused=False):
@@ -223,14 +218,13 @@ class Layerwise(OnDevice):
         return self._over("fused", "update", size, *given)
 
     @staticmethod
-    def _over(source: str, kernel: str, size: int, *arguments) -> Call:
-        """A launch with one thread per element of `size`."""
-        return cuda.load(source).prepare(kernel, (-(-size // 256),), (256,), *arguments)
-
-    @staticmethod
     def _per(source: str, kernel: str, blocks: int, threads: int, *arguments) -> Call:
         """A launch with one block per result."""
         return cuda.load(source).prepare(kernel, (blocks,), (threads,), *arguments)
+
+    def _over(self, source: str, kernel: str, size: int, *arguments) -> Call:
+        """A launch with one thread per element of `size`."""
+        return self._per(source, kernel, -(-size // 256), 256, *arguments)
 
 
 # --- a training step in two launches: a block for each image, then the sum of what they found -----
@@ -244,11 +238,10 @@ MANY = 64  # steps in a graph, where an epoch is trained in parts
 
 
 class Step(OnDevice):
-    """Two launches for a step, whatever the batch; see step.cu. The arguments are `OnDevice`'s, and
+    """Two launches for a step, whatever the batch; see step.cu. The arguments are `OnDevice`'s.
 
-    kernels : those of a changed step.cu, compiled for the sizes of the network; None: its own
-
-    Raises ValueError for a network that a block cannot take, see `misfit`.
+    `kernels` are those of a changed step.cu, compiled for the sizes of the network. Raises
+    ValueError for a network that a block cannot take, see `misfit`.
     """
 
     def __init__(self, params, images, labels, *, batch=256, rate=0.4, kernels=None):

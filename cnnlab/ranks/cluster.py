@@ -32,16 +32,13 @@ MARK = "CNNLAB_CLUSTER"
 
 def members(name: str) -> list[psutil.Process]:
     """The running processes of a cluster, except this one."""
-    result = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid == os.getpid() or process.environ().get(MARK) != name:
-                continue
-            if process.status() != psutil.STATUS_ZOMBIE:
-                result.append(process)
-        except psutil.Error:  # another user's, or just ended
-            continue
-    return result
+    return [
+        process
+        for process in psutil.process_iter(["environ", "status", "cmdline"])
+        if (process.info["environ"] or {}).get(MARK) == name  # None: another user's
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+        and process.pid != os.getpid()
+    ]
 
 
 def end(name: str, shared: Iterable[str] = ()) -> None:
@@ -145,11 +142,6 @@ class Cluster:
             raise self._error(failed[0], calls[failed[0]])
         return [call.get() for call in calls]
 
-    @property
-    def closed(self) -> bool:
-        """Whether the ranks have ended, after a failure or a timeout."""
-        return bool(self._closed)
-
     def _stop_waiting(self, calls, failed: list[int], deadline: float | None) -> None:
         """Raise RankError if a rank has failed or died, or the deadline has passed."""
         if failed:
@@ -173,7 +165,7 @@ class Cluster:
 
     def _alive(self) -> bool:
         """Whether every rank's process is there."""
-        commands = [command_line(process)[1:3] for process in members(self._name)]
+        commands = [(process.info["cmdline"] or [])[1:3] for process in members(self._name)]
         return commands.count(["-m", "ipyparallel.engine"]) >= self.n_ranks
 
     def _error(self, rank: int, call) -> RankError:
@@ -194,14 +186,6 @@ class Cluster:
     def _close(self, why: str) -> None:
         self._closed = why
         end(self._name)
-
-
-def command_line(process) -> list[str]:
-    """The command line of a process; empty if it has just ended."""
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 @contextlib.contextmanager

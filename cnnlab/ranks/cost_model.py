@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
+from cnnlab.runtime.arguments import not_negative
+
 
 @dataclass(frozen=True)
 class Model:
@@ -21,9 +23,7 @@ class Model:
 
     def __post_init__(self):
         for name in ("latency", "gap", "add"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name}: expected a finite number of at least 0, got {value!r}")
+            not_negative(name, getattr(self, name))
 
     def message(self, n: int) -> float:
         """The time of one message of n float32, in seconds."""

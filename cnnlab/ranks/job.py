@@ -55,22 +55,17 @@ def together(debug: bool = False) -> Iterator:
     except KeyboardInterrupt:
         interrupted()
     except BaseException as problem:
-        if isinstance(problem, MENDABLE) and not debug:
-            end_in_one_line(comm, private, problem)
-        else:
+        if debug or not isinstance(problem, MENDABLE):
             what = f"cnnlab: rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}"
             print(what, file=sys.stderr, flush=True)
             abort(comm, 1)
-
-
-def end_in_one_line(comm, private, problem: BaseException) -> None:
-    """End the job with one line about a failure: of all ranks, or of this one alone."""
-    if all_failed(private):
-        if comm.rank == 0:
-            print(f"cnnlab: {one_line(problem)}", file=sys.stderr, flush=True)
-        raise SystemExit(status(problem)) from None
-    print(f"cnnlab: rank {comm.rank}: {one_line(problem)}", file=sys.stderr, flush=True)
-    abort(comm, status(problem))
+        everywhere = all_failed(private)
+        if comm.rank == 0 or not everywhere:
+            which = "" if everywhere else f"rank {comm.rank}: "
+            print(f"cnnlab: {which}{one_line(problem)}", file=sys.stderr, flush=True)
+        if everywhere:
+            raise SystemExit(status(problem)) from None
+        abort(comm, status(problem))
 
 
 def refuse_open_mpis_mpiexec() -> None:

@@ -5,6 +5,8 @@ a list of tasks, takes them in order, and waits for what one needs. So a schedul
 drawn, timed and run, and nothing here computes or sends.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -198,11 +200,10 @@ def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
         return f"expected a list of tasks for each of {size} ranks, got {len(group)}"
     kinds = "FBW" if any(task.kind == "W" for tasks in group for task in tasks) else "FB"
     for rank, tasks in enumerate(group):
-        for kind in kinds:
-            for i in range(n_micro):
-                n = [tuple(task) for task in tasks].count((kind, rank, i))
-                if n != 1:
-                    return f"rank {rank} does {kind} of micro-batch {i} {n} times, expected once"
+        times = Counter(map(tuple, tasks))
+        for kind, i in itertools.product(kinds, range(n_micro)):
+            if (n := times[kind, rank, i]) != 1:
+                return f"rank {rank} does {kind} of micro-batch {i} {n} times, expected once"
         if len(tasks) != len(kinds) * n_micro:
             return f"rank {rank} has {len(tasks)} tasks, expected {len(kinds) * n_micro}"
     try:

@@ -85,7 +85,8 @@ def rabenseifner(rank: int, size: int, n: int) -> Iterator[Step]:
         else:
             middle = (first + last) // 2
             peer = unfolded(inner ^ distance, size)
-            low, high = span(first, middle, n_inner, n), span(middle, last, n_inner, n)
+            a, b, c = (n * number // n_inner for number in (first, middle, last))
+            low, high = (a, b), (b, c)
             kept, given = (high, low) if inner & distance else (low, high)
             steps.append(Step(peer, *given, peer, *kept, add=True))
             first, last = (middle, last) if inner & distance else (first, middle)
@@ -106,11 +107,6 @@ SCHEDULES: dict[str, Callable[[int, int, int], Iterator[Step]]] = {
 def block(i: int, size: int, n: int) -> tuple[int, int]:
     """The elements [first, last) of block i, when n elements are cut into `size` blocks."""
     return n * i // size, n * (i + 1) // size
-
-
-def span(first: int, last: int, size: int, n: int) -> tuple[int, int]:
-    """The elements [a, b) of blocks [first, last)."""
-    return n * first // size, n * last // size
 
 
 def way_back(steps: Iterable[Step]) -> Iterator[Step]:

@@ -22,6 +22,12 @@ def positive(name: str, value: float) -> None:
         raise ValueError(f"{name}: expected a positive number, got {value!r}")
 
 
+def not_negative(name: str, value: float) -> None:
+    """Check that `value` is a finite number of at least 0."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name}: expected a finite number of at least 0, got {value!r}")
+
+
 def one_of(name: str, value: object, known: Collection[str]) -> None:
     """Check that `value` is one of the known names."""
     if value not in known:

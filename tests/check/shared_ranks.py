@@ -15,7 +15,7 @@ running = []
 def shared(n_ranks):
     """The shared cluster, in place of `cluster`."""
     assert n_ranks == MOST
-    if not running or running[-1].closed:
+    if not running or running[-1]._closed:
         running.append(stack.enter_context(cluster(n_ranks)))
     yield running[-1]
 

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from cnnlab import cuda
 from cnnlab.course import __main__ as course
 from cnnlab.course import pages, results
+from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.measure.timing import Timing, compare
 
 TIMES = {"loops": Timing("loops", (4.0, 4.0, 4.0)), "vector": Timing("vector", (0.5, 0.4, 0.5))}
@@ -69,7 +69,7 @@ def test_recorded_times_become_a_table(tmp_path, monkeypatch):
 
 def test_a_time_of_the_emulator_says_so(tmp_path, monkeypatch):
     source = 'extern "C" __global__ void one(float* y) { y[threadIdx.x] = 1; }'
-    kernel, y = cuda.traced_device(source, []), np.zeros(4, np.float32)
+    kernel, y = Traced(source), np.zeros(4, np.float32)
     calls = {"numpy": lambda: y.fill(1), "device": lambda: kernel.launch("one", 1, 4, y)}
     monkeypatch.setenv("CNNLAB_RESULTS", str(tmp_path))
     results.record("A kernel", compare(calls, repeats=2), base="numpy")

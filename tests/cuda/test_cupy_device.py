@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cnnlab import check, cuda, measure
+from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.cuda.step import Layerwise, Step
 from cnnlab.data import load
 from cnnlab.kernels import CONTRACT, KERNELS, device
@@ -150,6 +151,6 @@ def test_arrays_of_a_gpu_are_traced_as_copies_that_overlap_as_they_do():
     source = """extern "C" __global__ void shift(const float* x, float* y)
     { float mine = x[threadIdx.x]; __syncthreads(); y[threadIdx.x] = mine; }"""
     with cuda.traced() as traces:
-        cuda.traced_device(source, traces).launch("shift", (1,), (32,), x, y)
+        Traced(source, traces).launch("shift", (1,), (32,), x, y)
     assert room.tolist() == [*range(8), *range(32)]
     assert traces[0].arrays[0].name == "x/y" and not traces[0].faults()

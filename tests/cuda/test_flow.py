@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
+from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.cuda.step import Layerwise
 from cnnlab.lessons.lesson_33 import Passed, levels, passed_on
 from tests.cuda.examples import NET, digits
@@ -19,7 +20,7 @@ extern "C" __global__ void count(float* a) { atomicAdd(&a[0], 1); }
 
 
 def passed(*launches):
-    kernels = cuda.traced_device(SOURCE, traces := [])
+    kernels = Traced(SOURCE, traces := [])
     for name, threads, *arrays in launches:
         kernels.launch(name, (1,), (threads,), *arrays)
     return passed_on(traces)

@@ -102,7 +102,7 @@ def test_numbers(kind, number):
 @pytest.mark.parametrize(
     "kind, dtype",
     [("unsigned", "u4"), ("unsigned int", "u4"), ("long long", "i8"), ("unsigned char", "u1"),
-     ("double", "f8"), ("size_t", "u8"), ("int", "i4"), ("half", "f2")],
+     ("double", "f8"), ("size_t", "u8"), ("int", "i4")],
 )  # fmt: skip
 def test_pointers(kind, dtype):
     source = kernel(I + "out[i] = a[i]; out[i] += 1;", "", f"const {kind}* a, {kind}* out, int n")
@@ -117,26 +117,13 @@ def test_vectors():
     assert out[5] == [10, 11, 3, 2]
 
 
-def test_halves_round_as_numpys_do():
-    source = kernel(I + "out[i] = a[i];", parameters="const float* a, half* out, int n")
-    special = [0.0, -0.0, 1 / 3, 65504, 65519.9, 65520, 1e-8, 6e-8, 3e-5, np.inf, -np.inf, np.nan]
-    random = np.random.default_rng(0).normal(size=20) * 10.0 ** np.arange(-8, 12)
-    a, out = np.array([*special, *random], np.float32), np.zeros(32, np.float16)
-    results(source, a, out)
-    with np.errstate(over="ignore"):
-        assert np.array_equal(out, a.astype(np.float16), equal_nan=True)
-    back = kernel(I + "out[i] = a[i];", parameters="const half* a, float* out, int n")
-    assert np.array_equal(results(back, out), out.astype(np.float32), equal_nan=True)
-
-
 FUNCTIONS = [
     ("__float_as_int(1.0f)", 0x3F800000), ("__int_as_float(0x40000000)", 2),
     ("__popc(255)", 8), ("__clz(1)", 31), ("__clz(0)", 32), ("__ffs(8)", 4),
-    ("__brev(1) == 1u << 31", 1), ("__saturatef(2.5f)", 1), ("__saturatef(NAN)", 0),
+    ("__saturatef(2.5f)", 1), ("__saturatef(NAN)", 0),
     ("max(1, 2.5f)", 2.5), ("max(3, 2u)", 3), ("min(1.0, 2.0f)", 1), ("max(NAN, 1.0f)", 1),
-    ("abs(-2.5f)", 2.5), ("rsqrtf(4)", 0.5), ("__mul24(3, -4)", -12), ("w[n % 3]", 5),
-    ("__syncthreads_count(i < 5)", 5), ("__syncthreads_or(i == 3)", 1),
-    ("__syncthreads_and(i < 31)", 0), ("__ballot_sync(0xffffffff, i < 3)", 7),
+    ("abs(-2.5f)", 2.5), ("rsqrtf(4)", 0.5), ("w[n % 3]", 5),
+    ("__ballot_sync(0xffffffff, i < 3)", 7),
     ("__any_sync(0xffffffff, i == 9)", 1), ("__all_sync(0xffffffff, i == 9)", 0),
     ("__shfl_sync(0xffffffff, a[i], 9, 8)", 1),
     ("__shfl_down_sync(0xffffffff, a[i], 3, 4)", 3),
@@ -163,12 +150,11 @@ def test_masks():
     unsigned low = __ballot_sync(0xffffffff, i < 16);
     if (i < 16) {
         for (int by = 8; by > 0; by /= 2) v += __shfl_down_sync(low, v, by);
-        out[16 + i] = __activemask();
     }
     if (i == 0) out[0] = v;"""
     )
     out = results(kernel(body))
-    assert out[0] == sum(range(16)) and out[16:] == [0xFFFF] * 16
+    assert out[0] == sum(range(16))
 
 
 def test_printf_and_assert(capsys):
@@ -186,6 +172,7 @@ def test_printf_and_assert(capsys):
         ("k<<<1, 1>>>(a, out, n);", "", "does not know <<<: line 4: k<<<1, 1>>>"),
         ("cudaMalloc(0, 0);", "", r"does not know cudaMalloc: line 4: cudaMalloc\(0, 0\);"),
         ("__shared__ int x = 0;", "", "without initial values, got line 4: __shared__ int x = 0;"),
+        ("__half x = 0;", "", "not know __half"),
         ("__nanosleep(5);", "", r"(?s)kernel.cu:4.*not know __nanosleep\n    __nanosleep\(5\);"),
         ("out[0] =\n    b;", "", r"(?s)kernel.cu:5.*'b' was not declared.*\n    b;"),
     ],

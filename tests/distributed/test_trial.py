@@ -82,7 +82,7 @@ def test_a_kernel_computes_and_takes_its_virtual_time(name, shapes, work):
         assert charged.fused("loss_and_gradients", Network()) is None
         np.testing.assert_array_equal(own[-1], expected[-1])
 
-    world = World(2, speed=(1, 3))
+    world = World(2, speed={1: 3})
     world.run(program)
     assert world.clocks == pytest.approx([CALL + work / RATE, 3 * (CALL + work / RATE)])
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab import cuda
+from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.cuda.step import Step
 from cnnlab.lessons import lesson_33
 from cnnlab.lessons.lesson_33 import Launch, Work, busy, costs, modelled, timeline
@@ -76,7 +76,7 @@ def test_costs_are_bars_with_their_shares():
 
 def test_a_graph_has_a_row_for_each_level_and_an_arrow_for_each_array():
     a, b, c, d = (np.zeros(4, np.float32) for _ in range(4))
-    kernels = cuda.traced_device(SOURCE, traces := [])
+    kernels = Traced(SOURCE, traces := [])
     for pair in ((a, b), (b, c), (b, d), (c, a)):
         kernels.launch("copy", (1,), (4,), *pair)
     ax = lesson_33.needs(traces)

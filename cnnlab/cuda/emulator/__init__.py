@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cnnlab.cuda.emulator import memory
-from cnnlab.cuda.emulator.compiler import build, source_lines
+from cnnlab.cuda.emulator.compiler import PLAIN, build, source_lines
 from cnnlab.cuda.emulator.translate import translate
 from cnnlab.cuda.launcher import Launcher
 
@@ -18,17 +18,19 @@ LOCK = threading.Lock()  # one kernel at a time: the fibres of a library are glo
 class Emulated(Launcher):
     """The kernels of one CUDA C source, compiled for this CPU, with a fibre per thread."""
 
-    def __init__(self, source: str):
+    def __init__(self, source: str, options: tuple[str, ...] = PLAIN):
         super().__init__(source)
+        self._options = options
         self._path = self._build(translate(source, list(self.parameters)))
         self._library = ctypes.CDLL(str(self._path))
         stacks = ctypes.c_void_p(memory.stacks().ctypes.data)
         sizes = map(ctypes.c_size_t, (memory.STACK, memory.GUARD))
         self._library.emulator_stacks(stacks, *sizes)
-        self._library.emulator_fault_place.restype = ctypes.c_size_t
+        for address in (self._library.emulator_fault_place, self._library.emulator_base):
+            address.restype = ctypes.c_size_t
 
     def _build(self, text: str) -> Path:
-        return build(text)
+        return build(text, self._options)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         kinds = self.parameters[name]
@@ -53,18 +55,9 @@ class Emulated(Launcher):
     def _where(self) -> str:
         """The line at which the processor found a fault, if it did and the line is known."""
         place = self._library.emulator_fault_place()
-        line = place and source_lines(self._path, self._base(), (place + 1,))[0]
+        line = place and self._lines((place + 1,))[0]
         return f"line {line}: " if line else ""
 
-    def _base(self) -> int:
-        """The address at which the library is loaded."""
-
-        class Info(ctypes.Structure):  # Dl_info, as in dlfcn.h
-            _fields_ = (
-                ("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
-                ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p),
-            )  # fmt: skip
-
-        info, inside = Info(), ctypes.cast(self._library.emulator_stacks, ctypes.c_void_p)
-        ctypes.CDLL(None).dladdr(inside, ctypes.byref(info))
-        return info.base
+    def _lines(self, places: tuple[int, ...]) -> list[int]:
+        """The lines of the source for addresses of the machine code; 0 where it is unknown."""
+        return source_lines(self._path, self._library.emulator_base(), places)

@@ -37,7 +37,7 @@ static const int warpSize = 32;
 
 namespace emulator {
 
-enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE, AT_ACTIVE };
+enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE };
 const size_t GUARD = 256;  // bytes before and after a shared array
 const size_t MOST_SHARED = 48 * 1024;
 
@@ -102,11 +102,6 @@ QUIET __attribute__((noinline)) static uint64_t wait(State state, unsigned place
     me.warp_steps += state == AT_WARP;  // a shuffle does not order memory
     in_kernel = true;
     return me.value;
-}
-
-QUIET inline uint64_t barrier(bool value, unsigned place, int line) {
-    fibres[running].value = value;
-    return wait(AT_BARRIER, place, line);
 }
 
 QUIET inline void left() { fibres[running].left = true; }
@@ -186,7 +181,4 @@ template <class T> struct Dynamic {  // an extern __shared__ array outside of fu
 
 }  // namespace emulator
 
-#define __syncthreads() ((void)emulator::barrier(false, __COUNTER__, __LINE__))
-#define __syncthreads_count(p) ((int)emulator::barrier(p, __COUNTER__, __LINE__))
-#define __syncthreads_or(p) ((int)(emulator::barrier(p, __COUNTER__, __LINE__) > 0))
-#define __syncthreads_and(p) ((int)(emulator::barrier(!(p), __COUNTER__, __LINE__) == 0))
+#define __syncthreads() ((void)emulator::wait(emulator::AT_BARRIER, __COUNTER__, __LINE__))

@@ -1,4 +1,5 @@
 // A fault of the processor in a kernel ends the launch, not the process; so does Ctrl-C.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <ucontext.h>
 
@@ -102,3 +103,8 @@ EXPORT void emulator_stacks(char* first, size_t bytes, size_t guard) {
     emulator::stack_guard = guard;
 }
 EXPORT void* emulator_fault_place() { return emulator::fault_place; }
+EXPORT void* emulator_base() {  // where the library is loaded
+    Dl_info info = {};
+    dladdr((void*)emulator_stacks, &info);
+    return info.dli_fbase;
+}

@@ -1,17 +1,13 @@
 """The accesses of a kernel to memory, and the faults among them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 WARP = 32  # threads
 WRITE, ATOMIC = 1, 2
 FAR = 16 * 1024  # elements: an index so far outside is not near its array
-COLUMNS = (
-    "block", "thread", "array", "index", "bytes", "flags", "line", "place", "barriers",
-    "warp_steps", "step",
-)  # fmt: skip
 
 
 def joined(*columns: np.ndarray) -> np.ndarray:
@@ -114,20 +110,31 @@ class Accesses:
 
     def _by_element(self) -> "Accesses":
         """The accesses with those of several elements, as of a float4, one row per element."""
-        items = np.array([array.item for array in self.arrays] + [2**32])[self.array]
-        n = np.maximum(self.bytes // items, 1)
+        n = np.maximum(self.bytes // self._of_array("item", 2**32), 1)
         if (n == 1).all():
             return self
         rows = np.repeat(np.arange(len(n)), n)
-        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        names = [column.name for column in fields(self) if column.type is np.ndarray]
+        columns = {name: getattr(self, name)[rows] for name in names}
         columns["index"] = columns["index"] + np.arange(len(rows)) - np.repeat(np.cumsum(n) - n, n)
         return replace(self, **columns)
 
-    def who(self, row: int) -> str:
-        """The thread and block of an access, in words."""
+    def _of_array(self, attribute: str, missing) -> np.ndarray:
+        """An attribute of each row's array; `missing` for rows of none."""
+        return np.array([getattr(array, attribute) for array in self.arrays] + [missing])[
+            self.array
+        ]
+
+    def _fault(self, kind: str, row: int, n: int, what: str) -> Fault:
+        """What the thread of an access does, so many times."""
+        text = f"{self._who(row)} {what} ({self._times(n)})"
+        return Fault(kind, int(self.line[row]), text)
+
+    def _who(self, row: int) -> str:
         return self._name(int(self.thread[row]), int(self.block[row]))
 
     def _name(self, thread: int, block: int) -> str:
+        """The thread and block of an access, in words."""
         x, y, _ = self.block_size
         place = thread % x, thread // x % y, thread // x // y
         name = thread if self.block_size[1:] == (1, 1) else f"({', '.join(map(str, place))})"
@@ -148,13 +155,8 @@ class Accesses:
         for at, n in zip(first, counts, strict=True):
             yield int(rows[at]), int(n)
 
-    def _in_shared(self) -> np.ndarray:
-        """Which rows are accesses to shared memory."""
-        return np.array([array.shared for array in self.arrays] + [False])[self.array]
-
     def _outside(self) -> Iterator[Fault]:
-        sizes = np.array([array.size for array in self.arrays] + [0])
-        bad = (self.array < 0) | (self.index < 0) | (self.index >= sizes[self.array])
+        bad = (self.index < 0) | (self.index >= self._of_array("size", 0)) | (self.array < 0)
         for row, n in self._each(np.flatnonzero(bad)):
             verb = "writes" if self.flags[row] & WRITE else "reads"
             where = "memory that belongs to no array"
@@ -165,13 +167,12 @@ class Accesses:
                 where = f"{self._element(row)}, {far} element"
                 if not -FAR < index < last + FAR:
                     where += ", where there is no array"
-            text = f"{self.who(row)} {verb} {where} ({self._times(n)})"
-            yield Fault("out of bounds", int(self.line[row]), text)
+            yield self._fault("out of bounds", row, n, f"{verb} {where}")
 
     def _beyond(self) -> Iterator[Fault]:
         """Indices that leave a local array; a shared array's have been found among the accesses."""
-        sizes = np.array([array.size for array in self.arrays] + [0])[self.array]
-        outside = self._in_shared() & ((self.index < 0) | (self.index >= sizes))
+        outside = (self.index < 0) | (self.index >= self._of_array("size", 0))
+        outside &= self._of_array("shared", False)
         for row in self.beyond:
             same = outside & (self.line == row["line"]) & (self.thread == row["thread"])
             if (same & (self.block == row["block"])).any():
@@ -182,14 +183,14 @@ class Accesses:
 
     def _constants(self) -> Iterator[Fault]:
         """Writes to an array that the kernel's parameter says is const."""
-        const = np.array([array.const for array in self.arrays] + [False])[self.array]
-        for row, n in self._each(np.flatnonzero(const & (self.flags & WRITE > 0))):
-            what = f"{self._element(row)}, a const argument ({self._times(n)})"
-            yield Fault("write to const", int(self.line[row]), f"{self.who(row)} writes {what}")
+        bad = self._of_array("const", False) & (self.flags & WRITE > 0)
+        for row, n in self._each(np.flatnonzero(bad)):
+            what = f"writes {self._element(row)}, a const argument"
+            yield self._fault("write to const", row, n, what)
 
     def _unwritten(self) -> Iterator[Fault]:
         """Reads before any write: of shared memory, or of an output's NaN."""
-        shared = self._in_shared()
+        shared = self._of_array("shared", False)
         candidate = shared.copy()
         for number, array in enumerate(self.arrays):
             # Blocks that are not traced may have written it.
@@ -201,19 +202,16 @@ class Accesses:
         block = np.where(shared[rows], self.block[rows].astype(np.int64), -1)
         keys = joined(block, self.array[rows], self.index[rows])
         for row, n in self._each(rows[unwritten(keys, self.flags[rows])]):
-            what = f"{self._element(row)}, which no thread has written"
-            text = f"{self.who(row)} reads {what} ({self._times(n)})"
-            yield Fault("uninitialised read", int(self.line[row]), text)
+            what = f"reads {self._element(row)}, which no thread has written"
+            yield self._fault("uninitialised read", row, n, what)
 
     def _races(self) -> Iterator[Fault]:
         """Two accesses to an element by different threads, one a write, with no barrier between."""
-        shared = self._in_shared()
-        known = self.array >= 0
-        warp = self.thread // WARP
+        shared, known = self._of_array("shared", False), self.array >= 0
+        warp, seen = self.thread // WARP, set()
         everywhere = joined(self.array, self.index)
         epoch = joined(everywhere, self.block, self.barriers)
         step = joined(epoch, warp, self.warp_steps)
-        seen = set()
         for keys, who, rows in (
             (everywhere, self.block, known & ~shared),
             (epoch, warp, known),
@@ -230,7 +228,7 @@ class Accesses:
 
     def _does(self, row: int) -> str:
         verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}
-        return f"{self.who(row)} {verbs[int(self.flags[row])]} it in line {self.line[row]}"
+        return f"{self._who(row)} {verbs[int(self.flags[row])]} it in line {self.line[row]}"
 
     def _conflicts(self, keys, who, rows) -> Iterator[tuple[int, int]]:
         """Pairs of accesses with equal keys and different `who`: one a write, not both atomic."""

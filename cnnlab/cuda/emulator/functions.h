@@ -1,16 +1,14 @@
 // CUDA's own functions and types: vectors, atomics, conversions, arithmetic, printf, assert.
 
-#define VECTOR(name, T, align)                                                                   \
-    struct name##2 { T x, y; } __attribute__((aligned(2 * align)));                              \
-    struct name##3 { T x, y, z; };                                                               \
-    struct name##4 { T x, y, z, w; } __attribute__((aligned(align == 8 ? 16 : 4 * align)));      \
-    inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                   \
-    inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                           \
-    inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
-VECTOR(float, float, 4)
-VECTOR(int, int, 4)
-VECTOR(uint, unsigned, 4)
-VECTOR(double, double, 8)
+#define VECTOR(T)                                                             \
+    struct T##2 { T x, y; } __attribute__((aligned(8)));                      \
+    struct T##3 { T x, y, z; };                                               \
+    struct T##4 { T x, y, z, w; } __attribute__((aligned(16)));               \
+    inline T##2 make_##T##2(T x, T y) { return {x, y}; }                      \
+    inline T##3 make_##T##3(T x, T y, T z) { return {x, y, z}; }              \
+    inline T##4 make_##T##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+VECTOR(float)
+VECTOR(int)
 typedef unsigned char uchar;
 
 #define ATOMIC(name, after)                                                                    \
@@ -32,8 +30,6 @@ ATOMIC(atomicExch, value)
 ATOMIC(atomicOr, before | value)
 ATOMIC(atomicAnd, before & value)
 ATOMIC(atomicXor, before ^ value)
-ATOMIC(atomicInc, before >= value ? 0 : before + 1)
-ATOMIC(atomicDec, before == 0 || before > value ? value : before - 1)
 template <class T> QUIET __attribute__((noinline)) T atomicCAS(T* address, std::common_type_t<T> compare,
                                                                std::common_type_t<T> value) {
     NOTE_ATOMIC(address);
@@ -89,60 +85,25 @@ EXPORT const char* emulator_printed() {
 
 // One thread runs at a time, so that memory is always in order.
 inline void __threadfence() {}
-inline void __threadfence_block() {}
-inline void __threadfence_system() {}
 
 template <class T> T __ldg(const T* address) { return *address; }
 inline int __float_as_int(float x) { return emulator::bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return emulator::bits<unsigned>(x); }
 inline float __int_as_float(int x) { return emulator::bits<float>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::bits<float>(x); }
-inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
-inline int __float2int_rn(float x) { return (int)rintf(x); }
-inline int __float2int_rz(float x) { return (int)x; }
-inline int __float2int_rd(float x) { return (int)floorf(x); }
-inline int __float2int_ru(float x) { return (int)ceilf(x); }
-inline float __int2float_rn(int x) { return (float)x; }
-inline float __uint2float_rn(unsigned x) { return (float)x; }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
-inline int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned __brev(unsigned x) {
-    unsigned y = 0;
-    for (int bit = 0; bit < 32; bit++) y |= (x >> bit & 1) << (31 - bit);
-    return y;
-}
-inline int __mul24(int a, int b) { return ((int)((unsigned)a << 8) >> 8) * ((int)((unsigned)b << 8) >> 8); }
-inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }  // of NaN: 0
 inline float __expf(float x) { return expf(x); }
-inline float __exp10f(float x) { return powf(10, x); }
-inline float exp10f(float x) { return powf(10, x); }
 inline float __logf(float x) { return logf(x); }
-inline float __log2f(float x) { return log2f(x); }
-inline float __log10f(float x) { return log10f(x); }
 inline float __sinf(float x) { return sinf(x); }
 inline float __cosf(float x) { return cosf(x); }
-inline float __tanf(float x) { return tanf(x); }
 inline float __powf(float x, float y) { return powf(x, y); }
 inline float __fdividef(float a, float b) { return a / b; }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-inline float __frcp_rn(float x) { return 1 / x; }
-inline float __fsqrt_rn(float x) { return sqrtf(x); }
-inline float __frsqrt_rn(float x) { return 1 / sqrtf(x); }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
-inline double rsqrt(double x) { return 1 / sqrt(x); }
 
 // Of two types, as in CUDA: of their common type; of floating-point numbers, the one that is not NaN.
 template <class A, class B, class T = std::common_type_t<A, B>> T min(A a, B b) {

@@ -6,7 +6,7 @@ import mmap
 
 import numpy as np
 
-from cnnlab.cuda.arguments import overlapping
+from cnnlab.cuda.arguments import address, overlapping
 
 GUARD = 64 * 1024  # bytes: of a page on every machine, or several
 STACK = 576 * 1024  # bytes of a thread: CUDA's 512 KB of local memory, calls, and the guard
@@ -47,18 +47,18 @@ def stacks(n: int = 1024) -> np.ndarray:
 
 
 class Arena:
-    """Copies of a kernel's arrays, far apart; arrays that overlap do so in their copies.
+    """Copies of a kernel's arrays, NumPy's or CuPy's, far apart; those that overlap do so here.
 
     `apart` is how many bytes lie between. `regions` has, for each copy, its address, its bytes, and
     the numbers of the arrays in it; `copies` the arrays there, and `windows` the memory that a
     kernel can access without harm.
     """
 
-    def __init__(self, arrays: list[np.ndarray]):
+    def __init__(self, arrays: list):
         self.arrays = arrays
         groups = overlapping(arrays)
-        starts = [min(arrays[i].ctypes.data for i in group) for group in groups]
-        ends = [max(arrays[i].ctypes.data + arrays[i].nbytes for i in group) for group in groups]
+        starts = [min(address(arrays[i]) for i in group) for group in groups]
+        ends = [max(address(arrays[i]) + arrays[i].nbytes for i in group) for group in groups]
         rooms = [-(-(b - a) // GUARD) * GUARD for a, b in zip(starts, ends, strict=True)]
         self._room, self.apart = spread(sum(rooms), len(groups))
         at, self.regions, self.windows, copies = self._room.ctypes.data + self.apart, [], [], {}
@@ -68,7 +68,7 @@ class Arena:
             self.windows.append((at - NEAR, at + room + NEAR))
             self.regions.append((at, end - start, group))
             for i in group:
-                place, a = at + arrays[i].ctypes.data - start, arrays[i]
+                place, a = at + address(arrays[i]) - start, arrays[i]
                 memory = (ctypes.c_char * max(a.nbytes, 1)).from_address(place)
                 copies[i] = np.frombuffer(memory, a.dtype, a.size).reshape(a.shape)
             at += room + self.apart
@@ -79,7 +79,7 @@ class Arena:
         for start, end in self.windows:
             ctypes.memset(start, 0, end - start)
         for array, copy in zip(self.arrays, self.copies, strict=True):
-            copy[...] = array
+            copy[...] = array if isinstance(array, np.ndarray) else array.get()
 
     def results(self) -> bytes:
         """The bytes of all copies."""
@@ -88,5 +88,7 @@ class Arena:
     def give_back(self, constant: list[bool]) -> None:
         """Copy the results to the arrays that are not constant."""
         for array, copy, const in zip(self.arrays, self.copies, constant, strict=True):
-            if not const:
+            if isinstance(array, np.ndarray) and not const:
                 array[...] = copy
+            elif not const:
+                array.set(copy)

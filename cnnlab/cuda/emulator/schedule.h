@@ -23,11 +23,8 @@ static void new_stack(Fibre& f, size_t number) {
 
 // Release the threads of a block if all of them wait at one barrier. Returns whether they do.
 static bool release_block() {
-    size_t n_true = 0;
-    for (size_t i = 0; i < n_fibres; i++) {
+    for (size_t i = 0; i < n_fibres; i++)
         if (fibres[i].state != AT_BARRIER) return false;
-        n_true += fibres[i].value;
-    }
     for (size_t i = 0; i < n_fibres; i++) {
         Fibre& f = fibres[i];
         if (f.place != fibres[0].place)
@@ -35,10 +32,7 @@ static bool release_block() {
                         THREAD " does not reach: it waits at another, in line %d", XYZ(blockIdx),
                         XYZ(fibres[0].index), fibres[0].line, XYZ(f.index), f.line);
     }
-    for (size_t i = 0; i < n_fibres; i++) {
-        fibres[i].value = n_true;
-        fibres[i].state = READY;
-    }
+    for (size_t i = 0; i < n_fibres; i++) fibres[i].state = READY;
     return true;
 }
 

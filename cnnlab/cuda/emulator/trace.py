@@ -3,6 +3,7 @@
 import numpy as np
 
 from cnnlab.cuda.emulator.faults import WARP, WRITE, Accesses, joined
+from cnnlab.runtime.arguments import table
 
 # The least that a GPU fetches, in bytes (CUDA C++ Best Practices Guide, "Coalesced Access").
 SECTOR = 32
@@ -123,8 +124,5 @@ class Trace(Accesses):
         for name, row in self.traffic().items():
             costs = (f"{row[kind]:.2f}" if kind in row else "–" for kind in ("sectors", "turns"))
             rows.append((name, *(f"{row[k]:,}" for k in ("reads", "writes", "requests")), *costs))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = ["  ".join(t.rjust(w) for t, w in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join(
-            [head, *table, *(map(str, self.faults()) if self.faults() else ["no faults"])]
-        )
+        faults = map(str, self.faults() or ["no faults"])
+        return "\n".join([head, table(rows, ">" * len(rows[0])), *faults])

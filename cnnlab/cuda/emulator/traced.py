@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.arguments import ELEMENTS, SHORTER, VECTORS, address, code, overlapping
+from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code
 from cnnlab.cuda.emulator import Emulated
-from cnnlab.cuda.emulator.compiler import build, source_lines, warnings
+from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import Array, Fault
 from cnnlab.cuda.emulator.loops import counted
 from cnnlab.cuda.emulator.memory import Arena
@@ -20,7 +20,7 @@ from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
-KINDS = (*ELEMENTS, *SHORTER, *VECTORS)
+KINDS = (*NUMBERS, *SHORTER, *VECTORS)
 OPTIONS = (
     "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
 )  # fmt: skip
@@ -37,20 +37,6 @@ BEYOND = np.dtype(
 )
 
 
-class Filled(Emulated):
-    """The kernels, with local variables that hold zeros or a pattern until they are set.
-
-    When it optimises, GCC takes such a variable for one that holds what suits it.
-    """
-
-    def __init__(self, source: str, fill: str):
-        self._fill = fill
-        super().__init__(source)
-
-    def _build(self, text: str) -> Path:
-        return build(text, ("-O0", f"-ftrivial-auto-var-init={self._fill}"))
-
-
 class Traced(Emulated):
     """Like `Emulated`, but slower, for small sizes: after a launch, `trace` has its accesses.
 
@@ -59,11 +45,9 @@ class Traced(Emulated):
     blocks are traced: `Trace.sampled`.
     """
 
-    traces: list[Trace]  # of all launches, in order
-
-    def __init__(self, source: str):
+    def __init__(self, source: str, traces: list[Trace] | None = None):
         super().__init__(source)
-        self.source, self.traces = source, []
+        self.source, self.traces = source, [] if traces is None else traces  # of all launches
 
     @property
     def trace(self) -> Trace:
@@ -82,15 +66,13 @@ class Traced(Emulated):
 
     def _run(self, name: str, sizes: list[int], arguments: list, shared: int) -> None:
         kinds = self.parameters[name]
-        there, arguments = arguments, on_host(arguments)
         pairs = list(zip(kinds, arguments, strict=True))
         arena = Arena([value for kind, value in pairs if kind.array])
         copies = iter(arena.copies)
         given = [next(copies) if kind.array else value for kind, value in pairs]
         unset = self._unset(arena, name, sizes, given, shared)
         arena.fill()
-        starts = [address(value) for kind, value in zip(kinds, there, strict=True) if kind.array]
-        known = arguments_of([kind for kind in kinds if kind.array], arena, starts)
+        known = arguments_of([kind for kind in kinds if kind.array], arena)
         windows = (ctypes.c_uint64 * (2 * len(arena.windows)))(*chain(*arena.windows))
         self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), MOST)))
         fault = None
@@ -111,9 +93,6 @@ class Traced(Emulated):
         if fault:
             raise fault
         arena.give_back([kind.const for kind in kinds if kind.array])
-        for kind, device, host in zip(kinds, there, arguments, strict=True):
-            if device is not host and not kind.const:
-                device.set(host)
 
     def _unset(self, arena: Arena, name: str, sizes, given: list, shared: int) -> list[Fault]:
         """Local variables that are read before they are set.
@@ -128,10 +107,10 @@ class Traced(Emulated):
         suspects = suspects or without_value(self.source)  # GCC takes the one value that is set
         if not suspects:
             return faults
-        results = []
+        results = []  # without optimization, which takes such a variable for one that suits it
         for fill in ("zero", "pattern"):
             try:
-                kernels = Filled(self.source, fill)
+                kernels = Emulated(self.source, ("-O0", f"-ftrivial-auto-var-init={fill}"))
             except RuntimeError:  # GCC before 12 cannot fill variables
                 return faults
             arena.fill()
@@ -159,7 +138,7 @@ class Traced(Emulated):
             mine |= (number < 0) & (address >= start - gap // 2) & (address < end + gap // 2)
             number[mine], index[mine] = i, (address[mine] - start) // array.item
         places, place = np.unique(rows["where"], return_inverse=True)
-        lines = np.array(self._lines(places), int)
+        lines = np.array(self._lines(tuple(places.tolist())), int)
         n_blocks, n_watched = int(np.prod(sizes[:3])), int(self._library.trace_watched())
         line = lines[place] if len(rows) else np.empty(0, int)
         columns = {n: rows[n].astype(np.int64) for n in ACCESS.names[3:]}  # from "block" on
@@ -173,12 +152,9 @@ class Traced(Emulated):
     def _beyond(self) -> list[dict]:
         """The indices outside of arrays whose size the compiler knows, with their lines."""
         rows = self._rows("trace_beyond", BEYOND)
-        lines = self._lines(rows["where"])
+        lines = self._lines(tuple(rows["where"].tolist()))
         result = [dict(zip(BEYOND.names, map(int, row), strict=True)) for row in rows]
         return [row | {"line": line} for row, line in zip(result, lines, strict=True)]
-
-    def _lines(self, places: np.ndarray) -> list[int]:
-        return source_lines(self._path, self._base(), tuple(places.tolist()))
 
     def _rows(self, function: str, kind: np.dtype) -> np.ndarray:
         call, first = getattr(self._library, function), ctypes.c_void_p()
@@ -203,25 +179,10 @@ def without_value(source: str) -> list[tuple[int, str]]:
     ]
 
 
-def on_host(arguments: list) -> list:
-    """The arguments with arrays of a GPU copied here; those that overlap do so here, too."""
-    here = list(arguments)
-    there = [i for i, a in enumerate(arguments) if hasattr(a, "__cuda_array_interface__")]
-    for group in overlapping([arguments[i] for i in there]):
-        arrays = [arguments[there[i]] for i in group]
-        first = min(map(address, arrays))
-        room = np.empty(max(address(a) + a.nbytes for a in arrays) - first, np.uint8)
-        for i, array in zip(group, arrays, strict=True):
-            here[there[i]] = np.ndarray(array.shape, array.dtype, room, address(array) - first)
-            here[there[i]][...] = array.get()
-    return here
-
-
-def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int, Array]]:
+def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
     """For each region of the arena: its start, how far around it accesses are its, its array.
 
-    `starts` are the addresses of the arguments where the launch was asked for. Arguments that
-    overlap are one array, with the names of all of them.
+    Arguments that overlap are one array, with the names of all of them.
     """
     result = []
     for start, size, group in arena.regions:
@@ -230,7 +191,7 @@ def arguments_of(kinds: list, arena: Arena, starts: list) -> list[tuple[int, int
         const = all(kinds[i].const for i in group)
         floats = not const and all(arena.copies[i].dtype.kind == "f" for i in group)
         empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
-        asked = min(starts[i] for i in group)
+        asked = min(address(arena.arrays[i]) for i in group)
         array = Array(name, size // item, item, False, empty, const, asked)
         result.append((group[0], start, array))
     return [(start, arena.apart, array) for _, start, array in sorted(result, key=itemgetter(0))]

@@ -104,11 +104,10 @@ QUIET static void note_beyond(int64_t index, const char* type, void* where) {
 #define HOOK(name, bytes, flags)                               \
     extern "C" QUIET void __tsan_##name(void* address)         \
     { emulator::note(address, bytes, flags, __builtin_return_address(0)); }
-#define HOOKS(bytes) HOOK(read##bytes, bytes, 0) HOOK(write##bytes, bytes, emulator::WRITE)
-#define UNALIGNED(bytes) \
-    HOOK(unaligned_read##bytes, bytes, 0) HOOK(unaligned_write##bytes, bytes, emulator::WRITE)
-HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
-UNALIGNED(2) UNALIGNED(4) UNALIGNED(8) UNALIGNED(16)
+#define HOOKS(kind, bytes) \
+    HOOK(kind##read##bytes, bytes, 0) HOOK(kind##write##bytes, bytes, emulator::WRITE)
+HOOKS(, 1) HOOKS(, 2) HOOKS(, 4) HOOKS(, 8) HOOKS(, 16)
+HOOKS(unaligned_, 2) HOOKS(unaligned_, 4) HOOKS(unaligned_, 8) HOOKS(unaligned_, 16)
 extern "C" QUIET void __tsan_read_range(void* address, size_t n)
 { emulator::note(address, n, 0, __builtin_return_address(0)); }
 extern "C" QUIET void __tsan_write_range(void* address, size_t n)
@@ -143,16 +142,12 @@ EXPORT void trace_end() {  // give the memory back
     emulator::accesses = nullptr;
     emulator::n_accesses = emulator::room_for = 0;
 }
-EXPORT size_t trace_accesses(const emulator::Access** first) {
-    *first = emulator::accesses;
-    return emulator::n_accesses;
-}
-EXPORT size_t trace_arrays(const emulator::Array** first) {
-    *first = emulator::arrays;
-    return emulator::n_arrays;
-}
-EXPORT size_t trace_beyond(const emulator::Beyond** first) {
-    *first = emulator::beyond;
-    return emulator::n_beyond;
-}
+#define ROWS(name, Row)                                       \
+    EXPORT size_t trace_##name(const emulator::Row** first) { \
+        *first = emulator::name;                              \
+        return emulator::n_##name;                            \
+    }
+ROWS(accesses, Access)
+ROWS(arrays, Array)
+ROWS(beyond, Beyond)
 EXPORT size_t trace_watched() { return emulator::n_watched; }

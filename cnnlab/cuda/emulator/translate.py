@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 HEADERS = "switch.h", "device.h", "warp.h", "faults.h", "schedule.h", "functions.h"
 INCLUDED = re.compile(
     r'#[ \t]*include[ \t]*[<"](?:(?:cuda_runtime|cuda_runtime_api|cuda|device_launch_parameters|'
-    r"cuda_fp16|assert|float|limits|math|stdint|stdio|stdlib|string)\.h|"
+    r"assert|float|limits|math|stdint|stdio|stdlib|string)\.h|"
     r'c(?:assert|float|limits|math|stdint|stdio|stdlib|string))[>"]'
 )
 UNSUPPORTED = re.compile(
@@ -55,8 +55,7 @@ def translate(source: str, kernels: list[str]) -> str:
     runs = "".join(RUN.format(name=name) for name in kernels)
     notes = " ".join(NOTE.format(name) for name in globals_)
     runs += f'extern "C" void emulator_globals() {{ {notes} }}\n'
-    names = [*HEADERS, *(["half.h"] if re.search(r"\b(?:__)?half\b|__half2float", body) else [])]
-    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
+    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in HEADERS)
     return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
 
 

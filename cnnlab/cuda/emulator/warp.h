@@ -64,7 +64,6 @@ static bool exchange(size_t first, uint32_t group) {
         if (!(group >> i & 1)) continue;
         Fibre& f = fibres[first + i];
         if (f.state == AT_VOTE) f.value = ballot;
-        if (f.state == AT_ACTIVE) f.value = group;
         if (f.state == AT_SHUFFLE) f.value = group >> f.from & 1 ? values[f.from] : ~uint64_t(0);
         bool there = f.state == AT_SHUFFLE && first + f.from < n_fibres;
         if (there && !(group >> f.from & 1) && f.mask >> f.from & 1)
@@ -85,10 +84,6 @@ static bool release_warp(size_t first, size_t last) {
         bool complete = true;
         for (size_t j = first; j < last; j++) {
             const Fibre& g = fibres[j];
-            if (f.state == AT_ACTIVE) {
-                group |= uint32_t(g.state == AT_ACTIVE && g.line == f.line) << (j - first);
-                continue;
-            }
             if (!(f.mask >> (j - first) & 1)) continue;
             if (g.state == f.state && g.mask == f.mask)
                 group |= 1u << (j - first);
@@ -116,5 +111,3 @@ static bool release_warp(size_t first, size_t last) {
 #define __ballot_sync(mask, p) emulator::vote(__LINE__, mask, p)
 #define __any_sync(mask, p) ((int)(emulator::vote(__LINE__, mask, p) != 0))
 #define __all_sync(mask, p) ((int)(emulator::vote(__LINE__, mask, !(p)) == 0))
-#define __activemask() \
-    ((unsigned)emulator::meet(emulator::AT_ACTIVE, 0xffffffff, 0, 0, __LINE__))

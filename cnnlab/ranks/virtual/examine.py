@@ -35,13 +35,11 @@ class Replay(World):
         self.choices: list[tuple[int, tuple, int]] = []
 
     def send(self, request: Request) -> None:
-        """As of any world, and note it."""
         pair = request.rank, request.peer
         self.courses.setdefault(pair, []).append((request.tag, request.group, request.data))
         super().send(request)
 
     def late(self, receive: Request) -> bool:
-        """As of any world, but for the sites chosen."""
         self.receives[receive.rank, receive.where] = None
         return self.seen_late is None or (receive.rank, receive.where) in self.seen_late
 
@@ -52,11 +50,10 @@ class Replay(World):
     def choose(self, there: list[tuple]) -> tuple:
         """As of any world; backwards, the last. It is noted."""
         first_or_last = max if self.backwards else min
-        one = first_or_last(there, key=lambda one: (one[0], one[1].rank))
-        _, send, receive = one
+        at, send, receive = first_or_last(there, key=lambda one: (one[0], one[1].rank))
         if receive.any_source:
             self.choices.append((receive.rank, receive.where, send.rank))
-        return one
+        return at, send, receive
 
     def play(self, program: Callable, arguments: Sequence) -> "Replay":
         """Run a program; what it raises is kept as its `error`."""

@@ -89,16 +89,13 @@ def written(where: tuple[str, int]) -> str:
 # --- deadlock -------------------------------------------------------------------------------------
 
 
-def deadlock(waiting: dict, calls: dict, ended: set[int]) -> Deadlock:
-    """The error that names the ranks that wait: those in a circle first.
-
-    `waiting` has the request and the site of each rank; `calls` are the collectives under way.
-    """
-    stuck = circle(waiting)
-    stuck += [rank for rank in sorted(waiting) if rank not in stuck]
-    reasons = "; ".join(reason(rank, *waiting[rank], calls, ended) for rank in stuck[:8])
+def deadlock(world) -> Deadlock:
+    """The error that names the ranks of a world that wait: those in a circle first."""
+    stuck = circle(world.waiting)
+    stuck += [rank for rank in sorted(world.waiting) if rank not in stuck]
+    reasons = "; ".join(reason(world, rank) for rank in stuck[:8])
     error = Deadlock(f"deadlock: {reasons}{'; …' if len(stuck) > 8 else ''}")
-    return blamed(error, "call matching", stuck[0], written(waiting[stuck[0]][1]))
+    return blamed(error, "call matching", stuck[0], written(world.waiting[stuck[0]][1]))
 
 
 def circle(waiting: dict) -> list[int]:
@@ -117,10 +114,11 @@ def circle(waiting: dict) -> list[int]:
     return []
 
 
-def reason(rank: int, request, where: tuple, calls: dict, ended: set[int]) -> str:
+def reason(world, rank: int) -> str:
     """For whom a rank waits, for which message, and where."""
+    (request, where), calls = world.waiting[rank], world.calls
     whom = "any rank" if request.any_source else f"rank {request.peer}"
-    whom += " which has ended" if request.peer in ended else ""
+    whom += " which has ended" if request.peer in world.ended else ""
     message = f"{request.kind}, tag {'any' if request.tag < 0 else request.tag}"
     message = f"in {calls[request.group].asked}" if request.group in calls else message
     return f"rank {rank} waits for {whom} ({message}, {written(where)})"

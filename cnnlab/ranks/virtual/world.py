@@ -9,8 +9,9 @@ import heapq
 import math
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from greenlet import getcurrent, greenlet
 
@@ -30,17 +31,16 @@ class World:
     """Ranks that run one program, and the time it would take on a network of such links.
 
     `network` is a `Network`, a link between any two, or a text, see `network.parse`. `clocks` are
-    the ranks' times, `record` is for pictures. `speed` has a factor for each rank, or for some by
-    number: computing takes so many times as long; see `Pace` for `jitter` and `seed`. Computing
-    between two messages takes as long as is `measured` here, or else only what `comm.compute` says,
-    and then a run takes the same time each time.
+    the ranks' times, `record` is for pictures. By `speed`, computing takes so many times as long on
+    some ranks; see `Pace` for `jitter` and `seed`. Computing between two messages takes as long as
+    is `measured` here, or else only what `comm.compute` says, so that each run takes the same time.
     """
 
     def __init__(
         self,
         n_ranks: int,
         network: Network | Link | str | None = None,
-        speed: Sequence[float] | Mapping[int, float] = (),
+        speed: Mapping[int, float] = MappingProxyType({}),
         measured: bool = False,
         jitter: float = 0.0,
         seed: int = 0,
@@ -83,7 +83,7 @@ class World:
             self.left()
             ranks[rank].switch(*first)
         if len(self.ended) < self.size:
-            raise self.deadlock()
+            raise faults.deadlock(self)
         if left := faults.leftovers(self):
             raise faults.Faulty(left)
         return self.results
@@ -96,10 +96,6 @@ class World:
     def seconds(self) -> float:
         """When the last rank was done."""
         return max(self.clocks)
-
-    def deadlock(self) -> faults.Deadlock:
-        """The error that names who waits for whom."""
-        return faults.deadlock(self.waiting, self.calls, self.ended)
 
     def compute(self, rank: int, seconds: float) -> None:
         """Let a rank compute for so long, times its speed's factor."""
@@ -206,7 +202,7 @@ class World:
         self.asked = self.asked + 1 if in_vain and self.due.keys() <= self.asking else 0
         if self.asked > PATIENCE:
             self.waiting[rank] = request, site()
-            raise self.deadlock()
+            raise faults.deadlock(self)
         self.left()
         return self._arrived(request)
 
