@@ -27,7 +27,7 @@ from cnnlab.training import BATCH, OPTIMIZERS
 MANY = 10_000  # images: an epoch of fewer teaches a network little
 
 
-class Parser(argparse.ArgumentParser):
+class CommandLine(argparse.ArgumentParser):
     """A parser that answers a mistake with one line and exit status 2."""
 
     def error(self, message: str):
@@ -63,16 +63,16 @@ def main(words: list[str] | None = None) -> int:
         return 130
 
 
-def parser() -> Parser:
+def parser() -> CommandLine:
     """The parser of the whole command line."""
-    top = Parser(
+    top = CommandLine(
         prog="python -m cnnlab",
         description="A small convolutional network, trained and timed with every strategy.",
     )
     names = "machine | train | bench | plan"
     commands = top.add_subparsers(title="commands", required=True, metavar=names)
 
-    def add(name: str, command: Callable, summary: str) -> Parser:
+    def add(name: str, command: Callable, summary: str) -> CommandLine:
         described = {"help": summary, "description": f"{summary[0].upper()}{summary[1:]}."}
         added = commands.add_parser(name, usage="%(prog)s [options]", **described)
         added.set_defaults(command=command)
@@ -89,7 +89,7 @@ def parser() -> Parser:
     return top
 
 
-def add_train_options(command: Parser) -> None:
+def add_train_options(command: CommandLine) -> None:
     """Add the options of `train`."""
     option = command.add_argument
     option("--kernels", metavar="NAME", help=f"{', '.join(KERNELS)} (default: vector)")
@@ -109,7 +109,7 @@ def add_train_options(command: Parser) -> None:
     add_data_options(command, BATCH, None)
 
 
-def add_bench_options(command: Parser) -> None:
+def add_bench_options(command: CommandLine) -> None:
     """Add the options of `bench`."""
     option = command.add_argument
     fast = ",".join(strategy.name for strategy in KERNELS.values() if strategy.by_default)
@@ -126,7 +126,7 @@ def add_bench_options(command: Parser) -> None:
     add_data_options(command, 64, 8192)
 
 
-def add_plan_options(command: Parser) -> None:
+def add_plan_options(command: CommandLine) -> None:
     """Add the options of `plan`."""
     option = command.add_argument
     option("-n", "--ranks", type=parse_whole, default=4, metavar="N", help="(default: 4)")
@@ -141,7 +141,7 @@ def add_plan_options(command: Parser) -> None:
     option("--model", action="store_true", help=what)
 
 
-def add_data_options(command: Parser, batch: int, images: int | None) -> None:
+def add_data_options(command: CommandLine, batch: int, images: int | None) -> None:
     """Add the options that `train` and `bench` share."""
     option = command.add_argument
     what = "mnist, fashion, digits, or auto: mnist if available, else digits (default: auto)"

@@ -237,7 +237,7 @@ COLUMNS, ROWS = 32, 8  # of a block of add_and_update
 MANY = 64  # steps in a graph, where an epoch is trained in parts
 
 
-class Step(OnDevice):
+class FusedStep(OnDevice):
     """Two launches for a step, whatever the batch; see step.cu. The arguments are `OnDevice`'s.
 
     `kernels` are those of a changed step.cu, compiled for the sizes of the network. Raises
@@ -305,7 +305,7 @@ def sizes(network: Network) -> str:
 
 
 def misfit(network: Network) -> str | None:
-    """Why a block of `Step` cannot take an image of a network, in words; None if it can.
+    """Why a block of `FusedStep` cannot take an image of a network, in words; None if it can.
 
     A block has a thread for each pooling window of each map, which holds its pixels, outputs and
     sums in registers, and as much shared memory as every GPU grants.
@@ -345,7 +345,7 @@ def rungs(params: Parameters, images, labels, *, batch: int, rate: float) -> dic
     """
     data, how = (images, labels), {"batch": batch, "rate": rate}
     naive, fused = Layerwise(params, *data, **how), Layerwise(params, *data, **how, fused=True)
-    blocks, whole = Step(params, *data, **how), Step(params, *data, **how)
+    blocks, whole = FusedStep(params, *data, **how), FusedStep(params, *data, **how)
     n_steps = whole.steps_an_epoch if cuda.gpu()[0] else 1
     return {
         "device": (naive, naive, 1),

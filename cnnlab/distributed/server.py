@@ -31,7 +31,7 @@ LOST = {
 }
 
 
-class Shares:
+class BatchShares:
     """The images 0..n_images in batches, of which each worker draws its share.
 
     `left` says whether there is a piece to draw now, `here` (W) which workers are not lost.
@@ -65,7 +65,7 @@ class Shares:
         return min(self.batch, self.n_images - number * self.batch)
 
 
-class Pool(Shares):
+class PiecePool(BatchShares):
     """The images 0..n_images, drawn in pieces until none is left: about a batch, if each draws one.
 
     The faster a worker has been so far, in images over seconds of `clock()`, the longer its piece.
@@ -118,7 +118,7 @@ class Pool(Shares):
         return self.done[worker] / self.seconds[worker] / (done / seconds).sum()
 
 
-class Followed(Shares):
+class Followed(BatchShares):
     """A pool from which another server draws: empty once the gradients of all images have come."""
 
     def draw(self, worker: int) -> tuple[int, int]:
@@ -175,7 +175,7 @@ class Server(Together):
     """The first `servers` ranks keep a block of the parameters each; the others are workers.
 
     Staleness 0 is synchronous: pieces are shares of a batch, and the servers take the steps of one
-    rank, to the same bits each time. Beyond it, workers draw from a `Pool`, and gradients are
+    rank, to the same bits each time. Beyond it, workers draw from a `PiecePool`, and gradients are
     applied as they arrive; with "any" no worker waits. Each server keeps clocks of its own; rank 0
     hands out the pieces. `compress` is for gradients, see `Parcels`. With `lost` "go-on" workers
     may be killed, if the ranks are under guard, see `ranks.job`. On a server `clocks` (W) counts
@@ -255,7 +255,9 @@ class Server(Together):
         """Make the pool, and draw the first pieces: the same on all ranks, so nobody sends them."""
         self.call = (self.call + 1) % 32768  # a tag: some may be at the next call already
         size = len(order), min(replica.batch, len(order)), self.n_workers
-        self.pool = Pool(*size, self.clock, self.enduring) if self.staleness else Shares(*size)
+        self.pool = (
+            PiecePool(*size, self.clock, self.enduring) if self.staleness else BatchShares(*size)
+        )
         drawn_here = range(self.worker + 1 if self.worker >= 0 else self.n_workers)
         first = [self.pool.draw(worker) for worker in drawn_here]
         if self.follows:

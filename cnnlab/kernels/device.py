@@ -15,13 +15,13 @@ from cnnlab.runtime.arguments import at_least
 FUSES, ALONE = REPORT_FORM, True
 
 
-class Held(threading.local):
+class DeviceTraining(threading.local):
     """What a thread's training has left on the device for its next steps."""
 
     training: tuple | None = None
 
 
-HELD = Held()
+HELD = DeviceTraining()
 
 
 def fits(network) -> bool:
@@ -40,7 +40,7 @@ def sgd_steps(params, grads, images, labels, order, batch, rate):
     held = HELD.training
     same = held and held[0] is images and held[1] is labels and held[2:4] == (network, batch)
     if not same:
-        made = step.Step(params, images, labels, batch=batch, rate=rate)
+        made = step.FusedStep(params, images, labels, batch=batch, rate=rate)
         held = HELD.training = images, labels, network, batch, made
     loss = held[-1].train(params, order, rate)
     grads.flat[:] = held[-1].gradients().flat * (rate / (len(order) % batch or batch))

@@ -7,7 +7,7 @@ import numpy as np
 
 from cnnlab.check import collective, kinds
 from cnnlab.ranks import collectives, measure, world
-from cnnlab.ranks.record import Traced
+from cnnlab.ranks.record import TracedComm
 
 
 @kinds.kernel(
@@ -64,7 +64,7 @@ def fastest(operation: str, n: int, runs: int = 30) -> tuple[list, float, float]
     """
     best, log = np.inf, []
     for _ in range(runs):
-        comm = Traced(world())
+        comm = TracedComm(world())
         part, whole = np.full(n, comm.rank, np.float32), np.zeros((comm.size, n), np.float32)
         arguments = {"scatter": (whole, part), "gather": (part, whole)}.get(operation, (part,))
         comm.Barrier()

@@ -94,7 +94,7 @@ class Measured:
         self.samples = {}
 
 
-class Held:
+class HeldBytes:
     """The bytes of arrays that a rank was shown and that are still there; `most` at once."""
 
     def __init__(self):
@@ -170,7 +170,7 @@ def play(
     name, chosen = options_of(variant)
 
     def program(comm) -> int:
-        held = Held()
+        held = HeldBytes()
         whole = isinstance(cost, Measured)
         kernels = Charged(find("vector"), comm, cost, held.see, whole)
         trial = Trial(comm, name, network, batch, kernels=kernels, **chosen)

@@ -72,7 +72,7 @@ class Record:
 # --- a communicator that logs its messages: with whom, how many bytes, and when -------------------
 
 
-class Traced:
+class TracedComm:
     """An MPI communicator with a `log` of each send and receive, as `Event`.
 
     The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
@@ -145,7 +145,7 @@ class Wait(NamedTuple):
 
 
 def waits(logs: Sequence[Sequence[Event]]) -> list[Wait]:
-    """Who waited for whom, the longest first, from the log of each rank's `Traced`."""
+    """Who waited for whom, the longest first, from the log of each rank's `TracedComm`."""
     result = []
     for rank, log in enumerate(logs):
         for peer in {event.peer for event in log if event.kind == "receive"}:

@@ -49,7 +49,7 @@ class Wire:
     def __init__(self, link: Link):
         self.link, self.free = link, 0.0
         self.log: list[Event] = []
-        self.pending: list[Request] = []  # whose bytes MPI may still need
+        self.pending: list[SlowRequest] = []  # whose bytes MPI may still need
 
     def send(self, n_bytes: int, now: float) -> tuple[float, float]:
         """When a message of this moment is out, and from when on it may be seen."""
@@ -57,7 +57,7 @@ class Wire:
         return self.free, self.free + self.link.latency
 
 
-class Begun(Waits):
+class CallUnderWay(Waits):
     """A collective under way: it goes on when its rank asks, as MPI's does without a thread."""
 
     def __init__(self, name: str, comm: "Slow", arrays: dict[str, tuple], rounds: Iterator):
@@ -76,7 +76,7 @@ class Begun(Waits):
     def Wait(self, status=None) -> bool:
         """Carry out what is left of it."""
         while not self.done:
-            Request.Waitall(self.round)
+            SlowRequest.Waitall(self.round)
             self._next()
         return True
 
@@ -94,7 +94,7 @@ class Slow(Calls):
     by name.
     """
 
-    where, begun = "a slowed network", Begun
+    where, begun = "a slowed network", CallUnderWay
 
     def __init__(self, comm, link: Link, wire: Wire | None = None, ranks=None):
         self.comm, self.apart = comm.Dup(), comm.Dup()  # for the program, and for collectives
@@ -103,7 +103,7 @@ class Slow(Calls):
         self.tag, self._calls = None, 0  # the one tag of a collective's messages
         self.crowded = len(self.ranks) > thread_pool.usable_cores()
 
-    def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG) -> "Request":
+    def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG) -> "SlowRequest":
         """Begin to receive an object of at most LARGEST_OBJECT bytes, which `wait` returns."""
         return self._expect(source, tag, LARGEST_OBJECT, destination(buf, pickled=True))
 
@@ -126,7 +126,7 @@ class Slow(Calls):
         peer = self.ranks[peer] if peer != ANY else peer
         self.wire.log.append(Event(self.ranks[self.rank], kind, begin, end, peer, n_bytes))
 
-    def _send(self, what, dest: int, tag: int, pickled: bool = False) -> "Request":
+    def _send(self, what, dest: int, tag: int, pickled: bool = False) -> "SlowRequest":
         begin = clock()
         what = np.frombuffer(pickle.dumps(what), np.uint8) if pickled else checked("buf", what)
         dest, tag = self._peer("dest", dest), self._tag(tag, False)
@@ -134,16 +134,16 @@ class Slow(Calls):
         place = np.empty(HEAD + what.nbytes, np.uint8)
         place[:HEAD].view(float)[0], place[HEAD:] = seen, what.reshape(-1).view(np.uint8)
         real = self.comm.Isend(place, dest, tag if self.tag is None else self.tag)
-        request, pending = Request(self, real, place, out=out), self.wire.pending
+        request, pending = SlowRequest(self, real, place, out=out), self.wire.pending
         pending[:] = [request, *(one for one in pending if not one.landed())]
         self.note("send", begin, clock(), dest, what.nbytes)
         return request
 
-    def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> "Request":
+    def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> "SlowRequest":
         array = destination(buf, pickled)
         return self._expect(source, tag, None if pickled else array.nbytes, array)
 
-    def _expect(self, source: int, tag: int, n_bytes: int | None, into=None) -> "Request":
+    def _expect(self, source: int, tag: int, n_bytes: int | None, into=None) -> "SlowRequest":
         """A receive of n bytes; of None, of an object that is looked for when it is waited for."""
         from mpi4py import MPI
 
@@ -151,11 +151,11 @@ class Slow(Calls):
         tag = self.tag if self.tag is not None else MPI.ANY_TAG if tag == ANY else tag
         ends = MPI.ANY_SOURCE if source == ANY else source, tag
         if n_bytes is None:
-            return Request(self, None, None, ends=ends)
+            return SlowRequest(self, None, None, ends=ends)
         place = np.empty(HEAD + n_bytes, np.uint8)
-        return Request(self, self.comm.Irecv(place, *ends), place, into)
+        return SlowRequest(self, self.comm.Irecv(place, *ends), place, into)
 
-    def _post(self, request: "Request") -> "Request":
+    def _post(self, request: "SlowRequest") -> "SlowRequest":
         return request  # it is under way
 
     _opened = _post
@@ -170,7 +170,7 @@ class Slow(Calls):
         return inside
 
 
-class Request(Waits):
+class SlowRequest(Waits):
     """A send or a receive under way; `into` is the array received, None for an object.
 
     `out` is when a send leaves its link. `place` holds the message, behind the time of its arrival;

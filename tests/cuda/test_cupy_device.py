@@ -7,7 +7,7 @@ import pytest
 
 from cnnlab import check, cuda, measure
 from cnnlab.cuda.emulator.traced import Traced
-from cnnlab.cuda.step import Layerwise, Step
+from cnnlab.cuda.step import FusedStep, Layerwise
 from cnnlab.data import load
 from cnnlab.kernels import CONTRACT, KERNELS, device
 from cnnlab.kernels.variants.cuda_c import LADDER
@@ -40,7 +40,7 @@ def test_every_kernel_agrees_with_the_reference(gpu, operation, function):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kind", [Layerwise, Step])
+@pytest.mark.parametrize("kind", [Layerwise, FusedStep])
 @pytest.mark.parametrize("n_steps", [1, 4])
 def test_a_graph_replays_the_steps(gpu, kind, n_steps):
     one, other = (kind(*digits(20), batch=5) for _ in range(2))
@@ -60,12 +60,12 @@ def test_the_gpu_trains_as_the_emulator_does_and_twice_with_the_same_bits(gpu):
     flats = []
     for _ in range(2):
         trained = params.copy()
-        Step(params, images, labels, batch=64).train(trained, np.arange(300), 0.4)
+        FusedStep(params, images, labels, batch=64).train(trained, np.arange(300), 0.4)
         flats.append(trained.flat)
     assert np.array_equal(*flats)
     with cuda.traced() as traces:
         emulated = params.copy()
-        Step(params, images, labels, batch=64).train(emulated, np.arange(300), 0.4)
+        FusedStep(params, images, labels, batch=64).train(emulated, np.arange(300), 0.4)
     assert not [fault for trace in traces for fault in trace.faults()]
     assert np.allclose(flats[0], emulated.flat, atol=1e-5)
 
@@ -109,10 +109,10 @@ def test_every_rung_trains_there_and_an_epoch_is_one_launch(stand_in):
 def test_training_there_is_training_here(stand_in):
     params, images, labels = digits(140)
     there, here = params.copy(), params.copy()
-    step = Step(params, images, labels, batch=2)
+    step = FusedStep(params, images, labels, batch=2)
     loss = step.train(there, np.arange(139), 0.4)  # a graph of 64 steps, 5 more, and an image
     with cuda.traced() as traces:  # on the emulator, with arrays of CuPy
-        step = Step(params, images[:8], labels[:8], batch=2)
+        step = FusedStep(params, images[:8], labels[:8], batch=2)
         step.graph(2)()
         Layerwise(params, images, labels, batch=2, fused=True)()
     assert not [fault for trace in traces for fault in trace.faults()]

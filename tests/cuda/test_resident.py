@@ -3,13 +3,13 @@ import functools
 import numpy as np
 import pytest
 
-from cnnlab.cuda.step import Layerwise, Step
+from cnnlab.cuda.step import FusedStep, Layerwise
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from tests.cuda.examples import NET, N, digits, trained
 
 FUSED = functools.partial(Layerwise, fused=True)
-BOTH = pytest.mark.parametrize("kind", [Layerwise, FUSED, Step])
+BOTH = pytest.mark.parametrize("kind", [Layerwise, FUSED, FusedStep])
 
 
 @BOTH

@@ -5,7 +5,7 @@ import pytest
 
 from cnnlab import cuda
 from cnnlab.cuda import step as module
-from cnnlab.cuda.step import Step, misfit, shared_bytes, sizes
+from cnnlab.cuda.step import FusedStep, misfit, shared_bytes, sizes
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.measure.gpu import lines_of
@@ -28,7 +28,7 @@ def data(net, n=N):
 def test_steps_are_those_of_the_reference(name, most, monkeypatch):
     monkeypatch.setattr(module, "BLOCKS", most)  # some blocks take two images, and some take one
     net = NETWORKS[name]
-    step = Step(net.parameters(seed=1), *data(net), batch=3, rate=0.5)
+    step = FusedStep(net.parameters(seed=1), *data(net), batch=3, rate=0.5)
     assert step.n_launches == 2 and step.steps_an_epoch == 3
     order = np.random.default_rng(2).permutation(N)
     step.start(order)
@@ -42,7 +42,7 @@ def test_steps_are_those_of_the_reference(name, most, monkeypatch):
 def test_training_takes_parts_of_an_epoch_a_smaller_batch_at_the_end_and_any_rate(monkeypatch):
     monkeypatch.setattr(module, "MANY", 2)
     params, other, order = NET.parameters(seed=1), NET.parameters(seed=1), np.arange(N)[::-1]
-    step = Step(params, *digits(), batch=2)
+    step = FusedStep(params, *digits(), batch=2)
     loss = step.train(params, order, 0.5)  # two graphs of two steps, one step, and one image
     exact, grads, expected = NET.parameters(seed=1, dtype=np.float64), NET.zeros(np.float64), 0.0
     images, labels = digits()
@@ -60,7 +60,7 @@ def test_training_takes_parts_of_an_epoch_a_smaller_batch_at_the_end_and_any_rat
 def test_the_same_steps_have_the_same_bits():
     flats = []
     for _ in range(2):
-        step = Step(NET.parameters(seed=1), *digits(), batch=5, rate=0.5)
+        step = FusedStep(NET.parameters(seed=1), *digits(), batch=5, rate=0.5)
         step.graph(3)()
         flats.append(step.parameters().flat)
     assert np.array_equal(*flats)
@@ -71,7 +71,7 @@ def test_a_step_has_no_faults(name):
     net = NETWORKS[name]
     with pytest.MonkeyPatch.context() as patch, cuda.traced() as traces:
         patch.setattr(module, "BLOCKS", 2)
-        Step(net.parameters(seed=1), *data(net), batch=3)()
+        FusedStep(net.parameters(seed=1), *data(net), batch=3)()
     assert [trace.kernel for trace in traces] == ["image_gradients", "add_and_update"]
     assert [fault for trace in traces for fault in trace.faults()] == []
     declared = [a for a in traces[0].arrays if a.shared]
@@ -82,7 +82,7 @@ def test_a_step_has_no_faults(name):
 def traces():
     net = Network()
     with cuda.traced() as result:
-        Step(net.parameters(seed=1), *data(net, 256), batch=256)()
+        FusedStep(net.parameters(seed=1), *data(net, 256), batch=256)()
     assert result[0].sampled[1] == 128 and result[1].sampled is None  # each block takes two images
     return result
 
@@ -131,7 +131,7 @@ def test_a_network_that_a_block_cannot_take_is_refused(network, words):
     assert words in misfit(network)
     images = np.zeros((1, *network.image_shape), np.float32)
     with pytest.raises(ValueError, match=f"network: .*{words}"):
-        Step(network.parameters(), images, [0], batch=1)
+        FusedStep(network.parameters(), images, [0], batch=1)
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab.cuda.emulator.traced import Traced
-from cnnlab.cuda.step import Step
+from cnnlab.cuda.step import FusedStep
 from cnnlab.lessons import lesson_33
 from cnnlab.lessons.lesson_33 import Launch, Work, busy, costs, modelled, timeline
 from cnnlab.network import Network
@@ -12,7 +12,7 @@ IMAGES = np.random.default_rng(0).random((8, 1, 28, 28), np.float32)
 
 
 def make(batch):
-    return Step(Network().parameters(), IMAGES, np.arange(8) % 10, batch=batch)
+    return FusedStep(Network().parameters(), IMAGES, np.arange(8) % 10, batch=batch)
 
 
 def test_the_slower_of_host_and_device_sets_the_pace():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab.cuda import SOURCES
-from cnnlab.cuda.step import BLOCKS, Layerwise, Step
+from cnnlab.cuda.step import BLOCKS, FusedStep, Layerwise
 from cnnlab.measure.gpu import GPUS, NODE, Counts, counts, lines_of, model
 from cnnlab.network import Network
 
@@ -24,7 +24,7 @@ def test_layer_by_layer_each_image_adds_the_same():
 
 def test_the_model_of_a_step_meets_the_goals():
     """At most 65 µs on a T4 and 20 µs on an H100, at 256 images."""
-    result = counts(lambda batch: Step(PARAMS, IMAGES, LABELS, batch=batch), 256)
+    result = counts(lambda batch: FusedStep(PARAMS, IMAGES, LABELS, batch=batch), 256)
     assert result.launches == 2 and result.worst == 2 and result.moved <= 6e6
     assert result.multiply_adds == 256 * sum(Network().multiply_adds.values())
     step = {name: model(result, gpu, NODE, BLOCKS)["step"] for name, gpu in GPUS.items()}

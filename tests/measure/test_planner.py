@@ -11,7 +11,7 @@ from cnnlab.__main__ import main
 from cnnlab.distributed import METHODS, trial
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.measure import planner
-from cnnlab.measure.planner import Held, Measured, plan, plans
+from cnnlab.measure.planner import HeldBytes, Measured, plan, plans
 from cnnlab.runtime.arguments import Entry
 
 LESSON = Path(__file__).parents[2] / "notebooks" / "59_which_one_here.ipynb"
@@ -51,7 +51,7 @@ def test_images_a_second_are_in_the_order_of_the_steps():
 
 
 def test_arrays_count_while_they_are_there():
-    held, base = Held(), np.zeros(100, np.float32)
+    held, base = HeldBytes(), np.zeros(100, np.float32)
     held.see((base[:50], base[50:], 3))
     other = np.ones(10)
     held.see((other,))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cnnlab.ranks.record import Event, Message, Record, Traced, record, waits
+from cnnlab.ranks.record import Event, Message, Record, TracedComm, record, waits
 
 
 class Peer:
@@ -18,7 +18,7 @@ class Peer:
 
 def test_messages_are_logged_with_their_peer_and_size_and_passed_on():
     peer, sent, received = Peer(), np.zeros(5, np.float32), np.zeros(3)
-    traced = Traced(peer)
+    traced = TracedComm(peer)
     assert (traced.rank, traced.size) == (1, 4)
     traced.Send(sent, 2, 7)
     traced.Recv(received, 3)

@@ -54,7 +54,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Fault:
+class KernelFault:
     """A faulty access: `kind` is out of bounds, uninitialised read, write to const, or race."""
 
     kind: str
@@ -95,13 +95,13 @@ class Accesses:
     warp_steps: np.ndarray
     step: np.ndarray
     beyond: list[dict] = field(default_factory=list)
-    compiler: list[Fault] = field(default_factory=list)
+    compiler: list[KernelFault] = field(default_factory=list)
     sampled: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.thread)
 
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[KernelFault]:
         """Out of bounds, uninitialised reads, writes to const, races: one per kind, line, array."""
         each = self._by_element()
         result = [*each._outside(), *each._beyond(), *each._unwritten(), *each._constants()]
@@ -125,10 +125,10 @@ class Accesses:
             self.array
         ]
 
-    def _fault(self, kind: str, row: int, n: int, what: str) -> Fault:
+    def _fault(self, kind: str, row: int, n: int, what: str) -> KernelFault:
         """What the thread of an access does, so many times."""
         text = f"{self._who(row)} {what} ({self._times(n)})"
-        return Fault(kind, int(self.line[row]), text)
+        return KernelFault(kind, int(self.line[row]), text)
 
     def _who(self, row: int) -> str:
         return self._name(int(self.thread[row]), int(self.block[row]))
@@ -155,7 +155,7 @@ class Accesses:
         for at, n in zip(first, counts, strict=True):
             yield int(rows[at]), int(n)
 
-    def _outside(self) -> Iterator[Fault]:
+    def _outside(self) -> Iterator[KernelFault]:
         bad = (self.index < 0) | (self.index >= self._of_array("size", 0)) | (self.array < 0)
         for row, n in self._each(np.flatnonzero(bad)):
             verb = "writes" if self.flags[row] & WRITE else "reads"
@@ -169,7 +169,7 @@ class Accesses:
                     where += ", where there is no array"
             yield self._fault("out of bounds", row, n, f"{verb} {where}")
 
-    def _beyond(self) -> Iterator[Fault]:
+    def _beyond(self) -> Iterator[KernelFault]:
         """Indices that leave a local array; a shared array's have been found among the accesses."""
         outside = (self.index < 0) | (self.index >= self._of_array("size", 0))
         outside &= self._of_array("shared", False)
@@ -179,16 +179,16 @@ class Accesses:
                 continue
             who = self._name(row["thread"], row["block"])
             what = f"takes element {row['index']} of an array of {row['size']}"
-            yield Fault("out of bounds", row["line"], f"{who} {what} ({times(row['times'])})")
+            yield KernelFault("out of bounds", row["line"], f"{who} {what} ({times(row['times'])})")
 
-    def _constants(self) -> Iterator[Fault]:
+    def _constants(self) -> Iterator[KernelFault]:
         """Writes to an array that the kernel's parameter says is const."""
         bad = self._of_array("const", False) & (self.flags & WRITE > 0)
         for row, n in self._each(np.flatnonzero(bad)):
             what = f"writes {self._element(row)}, a const argument"
             yield self._fault("write to const", row, n, what)
 
-    def _unwritten(self) -> Iterator[Fault]:
+    def _unwritten(self) -> Iterator[KernelFault]:
         """Reads before any write: of shared memory, or of an output's NaN."""
         shared = self._of_array("shared", False)
         candidate = shared.copy()
@@ -205,7 +205,7 @@ class Accesses:
             what = f"reads {self._element(row)}, which no thread has written"
             yield self._fault("uninitialised read", row, n, what)
 
-    def _races(self) -> Iterator[Fault]:
+    def _races(self) -> Iterator[KernelFault]:
         """Two accesses to an element by different threads, one a write, with no barrier between."""
         shared, known = self._of_array("shared", False), self.array >= 0
         warp, seen = self.thread // WARP, set()
@@ -224,7 +224,7 @@ class Accesses:
                 seen.add(lines)
                 first, second = (self._does(row) for row in sorted((a, b)))
                 text = f"{first}, and {second} with no barrier between: {self._element(a)}"
-                yield Fault("race", int(self.line[max(a, b)]), text)
+                yield KernelFault("race", int(self.line[max(a, b)]), text)
 
     def _does(self, row: int) -> str:
         verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}

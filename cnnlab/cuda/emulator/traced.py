@@ -13,7 +13,7 @@ import numpy as np
 from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
-from cnnlab.cuda.emulator.faults import Array, Fault
+from cnnlab.cuda.emulator.faults import Array, KernelFault
 from cnnlab.cuda.emulator.loops import counted
 from cnnlab.cuda.emulator.memory import Arena
 from cnnlab.cuda.emulator.trace import Trace
@@ -94,7 +94,7 @@ class Traced(Emulated):
             raise fault
         arena.give_back([kind.const for kind in kinds if kind.array])
 
-    def _unset(self, arena: Arena, name: str, sizes, given: list, shared: int) -> list[Fault]:
+    def _unset(self, arena: Arena, name: str, sizes, given: list, shared: int) -> list[KernelFault]:
         """Local variables that are read before they are set.
 
         The compiler knows some for certain. Where it only suspects one, or one is declared without
@@ -102,7 +102,7 @@ class Traced(Emulated):
         """
         kind = "uninitialised read"
         certain = warnings(self._path, "uninitialized")
-        faults = [Fault(kind, line, said) for line, said in certain]
+        faults = [KernelFault(kind, line, said) for line, said in certain]
         suspects = warnings(self._path, "maybe-uninitialized|(sometimes|conditional)-uninitialized")
         suspects = suspects or without_value(self.source)  # GCC takes the one value that is set
         if not suspects:
@@ -121,10 +121,12 @@ class Traced(Emulated):
             except RuntimeError as error:
                 results.append(str(error))
         if results[0] != results[1]:
-            faults += [Fault(kind, line, f"{said}, and results differ") for line, said in suspects]
+            faults += [
+                KernelFault(kind, line, f"{said}, and results differ") for line, said in suspects
+            ]
         return faults
 
-    def _taken(self, name: str, sizes: list[int], known: list, faults: list[Fault]) -> Trace:
+    def _taken(self, name: str, sizes: list[int], known: list, faults: list[KernelFault]) -> Trace:
         rows = self._rows("trace_accesses", ACCESS)
         for row in self._rows("trace_arrays", ARRAY):
             size, item = int(row["bytes"] // row["item"]), int(row["item"])

@@ -80,7 +80,7 @@ Route = tuple[Hop, ...]
 
 
 @dataclass(frozen=True)
-class Network:
+class Interconnect:
     """Links between ranks: `route(source, dest)` says which of them a message crosses.
 
     `link` says what a call costs a rank, and from what length on messages wait for their receiver.
@@ -118,12 +118,12 @@ class Network:
         return out, out + latency
 
 
-def all_to_all(link: Link) -> Network:
+def all_to_all(link: Link) -> Interconnect:
     """A link of their own between any two ranks."""
-    return Network(str(link), link, lambda a, b: (Hop((a, b), link),))
+    return Interconnect(str(link), link, lambda a, b: (Hop((a, b), link),))
 
 
-def ring(n_ranks: int, link: Link) -> Network:
+def ring(n_ranks: int, link: Link) -> Interconnect:
     """Links between neighbours on a ring; messages go the shorter way around."""
 
     def find(a: int, b: int) -> Route:
@@ -132,10 +132,10 @@ def ring(n_ranks: int, link: Link) -> Network:
         ranks = [(a + step * k) % n_ranks for k in range(n + 1)]
         return tuple(Hop(ends, link) for ends in itertools.pairwise(ranks))
 
-    return Network(f"a ring of {link}", link, find, n_ranks)
+    return Interconnect(f"a ring of {link}", link, find, n_ranks)
 
 
-def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
+def two_level(ranks_per_node: int, inside: Link, between: Link) -> Interconnect:
     """Nodes of so many ranks: each pair has a link inside; a node's ranks share one link outside.
 
     The cost of a call and the eager limit are those of the links inside.
@@ -149,10 +149,12 @@ def two_level(ranks_per_node: int, inside: Link, between: Link) -> Network:
         half = replace(between, latency=between.latency / 2)  # up to a switch, and down
         return Hop(("up", first), half), Hop(("down", second), half)
 
-    return Network(f"nodes of {ranks_per_node}: {inside}; between nodes {between}", inside, find)
+    return Interconnect(
+        f"nodes of {ranks_per_node}: {inside}; between nodes {between}", inside, find
+    )
 
 
-def dgx1() -> Network:
+def dgx1() -> Interconnect:
     """Eight GPUs with one or two links of NVLink to four others; to the rest, PCIe and the CPUs.
 
     Two GPUs share 16 lanes of PCIe. Bandwidths are those of the links, which programs do not reach.
@@ -165,10 +167,10 @@ def dgx1() -> Network:
         up, down = Hop(("up", a // 2), through), Hop(("down", b // 2), through)
         return (up, Hop(("cpu", a // 4), through), down)
 
-    return Network("a DGX-1's NVLink", Link(HOP, NVLINK), find, 8)
+    return Interconnect("a DGX-1's NVLink", Link(HOP, NVLINK), find, 8)
 
 
-def parse(text: str, n_ranks: int) -> Network:
+def parse(text: str, n_ranks: int) -> Interconnect:
     """A network of n ranks from a text: "10us,1GB/s" between any two, "ring: 10us,1GB/s", "dgx1",
 
     or "nodes of 8: 1us,50GB/s; 10us,10GB/s", links inside and between. ValueError for any other.
@@ -183,17 +185,17 @@ def parse(text: str, n_ranks: int) -> Network:
     return all_to_all(Link.parse(text))
 
 
-def network_of(given: "Network | Link | str | None", n_ranks: int) -> Network:
-    """The network given as a Network, as a link between any two ranks, or as a text, see `parse`.
+def network_of(given: "Interconnect | Link | str | None", n_ranks: int) -> Interconnect:
+    """The Interconnect given, or that of a link between any two ranks, or of a text, see `parse`.
 
     Raises ValueError if there is no room for so many ranks, TypeError for anything else.
     """
     network = parse(given, n_ranks) if isinstance(given, str) else given
     if isinstance(network, Link | None):
         network = all_to_all(network or Link())
-    if not isinstance(network, Network):
+    if not isinstance(network, Interconnect):
         got = type(given).__name__
-        raise TypeError(f"network: expected a Network, a Link or a text, got {got}")
+        raise TypeError(f"network: expected an Interconnect, a Link or a text, got {got}")
     if network.most and n_ranks > network.most:
         raise ValueError(f"n_ranks: expected at most {network.most} on {network}, got {n_ranks}")
     return network

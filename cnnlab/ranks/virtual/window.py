@@ -37,7 +37,7 @@ class Access:
 
 
 @dataclass
-class Part:
+class Exposed:
     """A rank's memory in a window, who has locked it, and what was done there."""
 
     memory: np.ndarray
@@ -59,12 +59,12 @@ class Window:
         self.comm, self.world, self.me = comm, comm.world, comm.me
         memory = raw(checked("memory", np.zeros(0) if memory is None else memory))
         self.world.history.begin()
-        group = comm.together("Win", lambda group: self._join(group, Part(memory, disp_unit)))
+        group = comm.together("Win", lambda group: self._join(group, Exposed(memory, disp_unit)))
         self.key, self.pending = (group, self.me), {}
         self.locked, self.fenced = set(), False
         self.world.resources[self.key] = "a window", self.me, site()
 
-    def _join(self, group: object, part: Part) -> None:
+    def _join(self, group: object, part: Exposed) -> None:
         self.parts = self.world.windows.setdefault(group, {})
         self.parts[self.comm.rank] = part
 
@@ -172,7 +172,7 @@ class Window:
         self.pending.setdefault(rank, []).append([done, None, access])
         return part.memory[first : first + n_bytes]
 
-    def _alone(self, part: Part, rank: int, access: Access) -> None:
+    def _alone(self, part: Exposed, rank: int, access: Access) -> None:
         """Raise RuntimeError if another rank is at the same place at the same time."""
         for other in part.accesses.values():
             known = self.world.history.known[self.me, other.rank]

@@ -19,7 +19,7 @@ from cnnlab.ranks.record import Event, Message, Record
 from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
 from cnnlab.ranks.virtual.messages import Begun, Mail, Request
-from cnnlab.ranks.virtual.network import Link, Network, Pace, network_of
+from cnnlab.ranks.virtual.network import Interconnect, Link, Pace, network_of
 from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
 
@@ -30,8 +30,8 @@ PATIENCE = 100_000  # questions in turn, while nobody else can go on
 class World:
     """Ranks that run one program, and the time it would take on a network of such links.
 
-    `network` is a `Network`, a link between any two, or a text, see `network.parse`. `clocks` are
-    the ranks' times, `record` is for pictures. By `speed`, computing takes so many times as long on
+    `network` is an `Interconnect`, a link between any two, or a text, see `network.parse`. `clocks`
+    are the ranks' times, `record` is for pictures. By `speed`, computing takes so many times as long on
     some ranks; see `Pace` for `jitter` and `seed`. Computing between two messages takes as long as
     is `measured` here, or else only what `comm.compute` says, so that each run takes the same time.
     """
@@ -39,7 +39,7 @@ class World:
     def __init__(
         self,
         n_ranks: int,
-        network: Network | Link | str | None = None,
+        network: Interconnect | Link | str | None = None,
         speed: Mapping[int, float] = MappingProxyType({}),
         measured: bool = False,
         jitter: float = 0.0,

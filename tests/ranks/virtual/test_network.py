@@ -120,7 +120,10 @@ def test_jitter_is_drawn_from_the_seed_for_each_rank_and_keeps_the_median():
     "make, text",
     [
         (lambda: World(9, "dgx1"), "n_ranks: expected at most 8 on a DGX-1's NVLink, got 9"),
-        (lambda: network_of(1.0, 4), "network: expected a Network, a Link or a text, got float"),
+        (
+            lambda: network_of(1.0, 4),
+            "network: expected an Interconnect, a Link or a text, got float",
+        ),
         *(
             (lambda text=text: network_of(text, 4), "link: expected a text such as 10us,1GB/s, got")
             for text in ("torus", "", "10us", "1GB/s,10us", "10 parsec,1GB/s", "10us,1GB")
