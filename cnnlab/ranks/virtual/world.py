@@ -31,9 +31,9 @@ class World:
     """Ranks that run one program, and the time it would take on a network of such links.
 
     `network` is an `Interconnect`, a link between any two, or a text, see `network.parse`. `clocks`
-    are the ranks' times, `record` is for pictures. By `speed`, computing takes so many times as long on
-    some ranks; see `Pace` for `jitter` and `seed`. Computing between two messages takes as long as
-    is `measured` here, or else only what `comm.compute` says, so that each run takes the same time.
+    are the ranks' times, `record` is for pictures. By `speed`, computing takes so many times as
+    long on some ranks; see `Pace` for `jitter` and `seed`. Computing between two messages takes as
+    long as is `measured` here, or else only what `comm.compute` says: then each run takes the same.
     """
 
     def __init__(
