@@ -6,6 +6,7 @@ tests.lessons.breaking 05 23` breaks these lessons in every way, and prints what
 """
 
 import argparse
+import faulthandler
 import hashlib
 import importlib
 import io
@@ -62,9 +63,18 @@ def unused(cells: list[Cell]) -> list[str]:
 
 
 def proofs(cells: list[Cell], k: int) -> list[int]:
-    """The first cells after cell k that use what it defines, by name."""
-    users = (j for j in range(k + 1, len(cells)) if cells[j].uses & cells[k].binds)
-    return list(users)[:PROOFS]
+    """The first cells after cell k that use what it defines, by name.
+
+    A cell with matter that uses it proves nothing, but what that one defines counts as well.
+    """
+    names, users = set(cells[k].binds), []
+    for j in range(k + 1, len(cells)):
+        if cells[j].uses & names:
+            if "matter" in cells[j].tags:
+                names |= cells[j].binds
+            else:
+                users.append(j)
+    return users[:PROOFS]
 
 
 def broken(
@@ -167,6 +177,7 @@ def fork(shell, mutant: Mutant, cells: list[Cell], rest: list[int]) -> tuple[int
     said = ""
     try:
         os.setpgid(0, 0)
+        faulthandler.disable()  # a crash is told by its signal
         sources = [mutant.source, *(cells[j].source for j in rest)]
         said = next(filter(None, (run(shell, source) for source in sources)), "")
     except BaseException as error:  # a fork never returns to its caller

@@ -134,6 +134,13 @@ def test_a_fourth_cell_that_uses_it_comes_too_late(tmp_path, run):
     assert run(lesson(tmp_path, (DEFINE, "matter"), *late))[0] == 1
 
 
+def test_what_other_matter_uses_is_proved_by_that(tmp_path, run):
+    twice = "def twice(values):\n    return [total(values)] * 2", "matter"
+    late = ["total([1])", "twice([1])", "assert twice([1, 2]) == [3, 3]"]
+    status, output = run(lesson(tmp_path, (DEFINE, "matter"), twice, *late))
+    assert status == 0 and "0 gaps" in output
+
+
 def test_a_crash_and_an_end_that_never_comes_are_noticed(tmp_path, run):
     crash = "def check(n):\n    if n != 2:\n        import ctypes; ctypes.string_at(0)"
     cells = ("def two(a):\n    return a + 1", "matter"), crash, "check(two(1))"
