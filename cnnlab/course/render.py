@@ -270,6 +270,9 @@ def for_each(command: str, wanted: list[str], notebooks: Path, address: str | No
     work, failures = {"render": render, "stamp": restamp, "check": verify}[command], {}
     paths = parts.find_lessons(wanted, notebooks)
     for path in paths:
+        if notebooks == parts.NOTEBOOKS and path.stem not in parts.lessons():
+            failures[path.stem] = ["has no entry in lessons.toml"]
+            continue
         nb = nbformat.read(path, as_version=4)
         try:
             failures[path.stem] = work(path, nb, stamp(nb, path.name, address))
@@ -305,7 +308,9 @@ def verify(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
     """The problems of a lesson that is not stored as rendered."""
     wrong = list(check.problems(nb))
     if edited(path, nb):
-        wrong.append("is not in canonical form, or was edited after rendering")
+        cells = enumerate(zip(nb.cells, canonical(nb).cells, strict=True))
+        where = [f"cell {n}" for n, (old, new) in cells if old != new] or ["the file"]
+        wrong.append(f"was edited after rendering, or is not in canonical form: {where[0]}")
     if stamped != nb:
         wrong.append("has an outdated title, setup or kernel cell")
     return [*wrong, f"→ make render LESSON={path.stem}"] if wrong else []

@@ -39,8 +39,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
         f"of the gradients, with --ranks data or server (default: none). {summaries(COMPRESSORS)}"
     )
     option("--compress", type=parse_compressor, metavar="HOW", help=what)
-    what = "steps from one average to the next, with --ranks local (default: 8), elastic (8)"
-    option("--every", type=parse_whole, metavar="H", help=f"{what}, gossip (1)")
+    what = "steps from one average to the next (default: 8; of gossip 1)"
+    option("--every", type=parse_whole, metavar="H", help=what)
     what = "share of the way to the centre, with --ranks elastic (default: 0.9 / ranks)"
     option("--moving-rate", type=parse_positive, metavar="A", help=what)
     what = f"of neighbours in gossip (default: ring). {summaries(GRAPHS)}"
