@@ -235,8 +235,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert not set(done.stdout.split()) & files()
 
 
-# Methods whose ranks wait in a way of their own: in shared memory, in a collective, for a message of
-# one rank, of any rank, or of a partner that changes; and the options that go with them.
+# Methods whose ranks wait in a way of their own: in shared memory, in a collective, for a message
+# of one rank, of any rank, or of a partner that changes; and the options that go with them.
 WAITING = {
     "data": [],
     "layers": [],
