@@ -105,7 +105,7 @@ def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp
 
 @pytest.mark.slow
 def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp_path):
-    options = "--kernels loops,vector --data digits --repeats 3 --processes 2 --json --batch 16"
+    options = "--kernels loops,vector --data digits --repeats 2 --processes 1 --json --batch 16"
     assert main(["bench", *options.split(), "--record", str(tmp_path / "new")]) == 0
     report = last_json(capsys)
     assert [row["kernels"] for row in report["results"]] == ["loops", "vector"]

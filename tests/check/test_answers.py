@@ -19,8 +19,9 @@ FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("le
 
 @pytest.fixture(autouse=True)
 def one_cluster(monkeypatch):
-    """Starting ranks for each answer takes longer than trying it."""
+    """Starting ranks for each answer takes longer than trying it, as does a deadlock."""
     monkeypatch.setattr(collective, "cluster", shared_ranks.shared)
+    monkeypatch.setitem(collective.kernel.__kwdefaults__, "patience", 5)
 
 
 def of_all_lessons(kind):

@@ -203,7 +203,8 @@ def test_only_what_has_changed_is_built_again(book):
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_nothing_behind(tmp_path):
+def test_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages.Book, "build", lambda book: "")
     stop = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(30)"
     (tmp_path / "notebooks").mkdir()
     write(tmp_path / "notebooks", "00_a", toy(stop))
