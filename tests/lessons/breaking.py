@@ -30,7 +30,7 @@ from tests.lessons.mutants import Mutant, mutants
 from tests.lessons.needs import Cell, cell, needed
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-PROOFS = 3  # of the cells that use what a cell defines, the first three may notice
+PROOFS = 3  # of the cells that use what a cell defines and assert, the first three may notice
 WARM = ("numba", "cnnlab.check", "cnnlab.kernels", "cnnlab.plots.charts", "cnnlab.cuda")  # by most
 
 
@@ -63,18 +63,20 @@ def unused(cells: list[Cell]) -> list[str]:
 
 
 def proofs(cells: list[Cell], k: int) -> list[int]:
-    """The first cells after cell k that use what it defines, by name.
+    """The first cells after cell k that use what it defines, or what is made of that, and assert.
 
-    A cell with matter that uses it proves nothing, but what that one defines counts as well.
+    A cell with matter proves nothing. One that starts ranks, which takes long, counts only where no
+    other asserts; where none does, the first that use it count.
     """
     names, users = set(cells[k].binds), []
     for j in range(k + 1, len(cells)):
         if cells[j].uses & names:
-            if "matter" in cells[j].tags:
-                names |= cells[j].binds
-            else:
+            names |= cells[j].binds
+            if "matter" not in cells[j].tags:
                 users.append(j)
-    return users[:PROOFS]
+    sure = [j for j in users if re.search(r"\bassert|\bprove|_equal\(", cells[j].source)]
+    quick = [j for j in sure if not re.search(r"\bcluster\(|real_ranks", cells[j].source)]
+    return (quick or sure or users)[:PROOFS]
 
 
 def broken(

@@ -130,8 +130,14 @@ def test_a_lesson_that_fails_as_it_is_proves_nothing(tmp_path, run):
 
 
 def test_a_fourth_cell_that_uses_it_comes_too_late(tmp_path, run):
-    late = ["total([1])"] * 3 + ["assert total([1, 2]) == 3"]
+    late = ["assert total([1]) == 1"] * 3 + ["assert total([1, 2]) == 3"]
     assert run(lesson(tmp_path, (DEFINE, "matter"), *late))[0] == 1
+
+
+def test_cells_that_assert_come_before_those_that_only_show(tmp_path, run):
+    late = ["total([1])"] * 3 + ["both = [total([1, 2])]", "assert both == [3]"]
+    status, output = run(lesson(tmp_path, (DEFINE, "matter"), *late))
+    assert status == 0 and "0 gaps" in output
 
 
 def test_what_other_matter_uses_is_proved_by_that(tmp_path, run):
