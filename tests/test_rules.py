@@ -154,8 +154,9 @@ AT_IMPORT = {
 MAKERS = {
     "OPTIONS.split", "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "cut",
     "detected", "dict", "elementwise", "functools.cache", "functools.partial", "isinstance",
-    "launched", "listed", "name.replace", "name.split", "np.dtype", "np.empty", "numba.njit", "re.compile", "resolve", "sources",
-    "sum", "tuple", "types.intc", "values", "vars", "with_name", "zip",
+    "launched", "listed", "name.replace", "name.split", "np.dtype", "np.empty", "numba.njit",
+    "re.compile", "resolve", "sources", "sum", "tuple", "types.intc", "values", "vars",
+    "with_name", "zip",
 }  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """The exercises of lesson 52, and a stepper through schedules of a pipeline."""
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -25,7 +27,7 @@ from cnnlab.plots.style import (
     note,
     style,
 )
-from cnnlab.ranks.pipeline import UNITS, Span, Task, held, held_over_time, timed, wrong
+from cnnlab.ranks.pipeline import UNITS, Span, Task, held, timed
 
 
 def steps(plans: Mapping[str, Sequence[Span]]) -> Stepper:
@@ -373,6 +375,39 @@ def challenge_schedule(
         most = [max(held(tasks)) for tasks in group]
         print(f"{name}: {ends[name]:g} units, at most {most} micro-batches held by rank")
     return plans(drawn, title=f"Your plan takes {ends[MINE]:g} units")
+
+
+def held_over_time(spans: Sequence[Span]) -> list[list[tuple[float, int]]]:
+    """By rank: from when on it holds how many activations, see `held`."""
+    size, result = 1 + max(span.rank for span in spans), []
+    for rank in range(size):
+        mine = sorted((s for s in spans if s.rank == rank), key=lambda s: s.begin)
+        counts = held([span.task for span in mine])
+        begins = [s.begin if s.task.kind == "F" else s.end for s in mine]
+        result.append([(0.0, 0), *zip(begins, counts, strict=True)])
+    return result
+
+
+def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
+    """What is wrong with a plan for one stage a rank, in words; empty if nothing.
+
+    Each rank does the F and the B of its stage for each micro-batch once, and either all W or none.
+    """
+    if len(group) != size:
+        return f"expected a list of tasks for each of {size} ranks, got {len(group)}"
+    kinds = "FBW" if any(task.kind == "W" for tasks in group for task in tasks) else "FB"
+    for rank, tasks in enumerate(group):
+        times = Counter(map(tuple, tasks))
+        for kind, i in itertools.product(kinds, range(n_micro)):
+            if (n := times[kind, rank, i]) != 1:
+                return f"rank {rank} does {kind} of micro-batch {i} {n} times, expected once"
+        if len(tasks) != len(kinds) * n_micro:
+            return f"rank {rank} has {len(tasks)} tasks, expected {len(kinds) * n_micro}"
+    try:
+        timed(group)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def pipelines_units(group: Sequence[Sequence[Task]]) -> dict[str, float]:

@@ -5,8 +5,6 @@ a list of tasks, takes them in order, and waits for what one needs. So a schedul
 drawn, timed and run, and nothing here computes or sends.
 """
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -129,14 +127,12 @@ def needs(task: Task, n_stages: int) -> list[Task]:
 def timed(
     group: Sequence[Sequence[Task]],
     units: Mapping[str, float] | Callable[[Task], float] = UNITS,
-    arrives: Callable[[Task, Task, float, float], float] = lambda before, task, done, free: done,
 ) -> list[Span]:
     """When the ranks do each task of a plan, in the order of their ends.
 
     `units` is the time of each kind of task on a rank that has one stage, where of several thin
-    ones each takes its part; or a function of the task. `arrives` says when another task can use
-    what one has found that was done at a time, by a rank that is free from a time on. Raises
-    ValueError where ranks would wait for each other for ever.
+    ones each takes its part; or a function of the task. Raises ValueError where ranks would wait
+    for each other for ever.
     """
     n_stages = 1 + max(task.stage for tasks in group for task in tasks)
     took = units if callable(units) else lambda task: units[task.kind] * len(group) / n_stages
@@ -154,8 +150,7 @@ def timed(
             stuck = ", ".join(f"rank {rank} before {tuple(task)}" for rank, task, _ in heads)
             raise ValueError(f"plan: expected an order that comes to an end, got {stuck}")
         for rank, task, before in ready:
-            there = [arrives(t, task, done[t], free[rank]) for t in before]
-            begin = max([free[rank], *there])
+            begin = max([free[rank], *(done[t] for t in before)])
             free[rank] = done[task] = begin + took(task)
             spans.append(Span(rank, left[rank].pop(0), begin, done[task]))
     return sorted(spans, key=lambda span: (span.end, span.rank))
@@ -178,36 +173,3 @@ def held(tasks: Sequence[Task]) -> list[int]:
         now += (task.kind == "F") - (task.kind == last)
         steps.append(now)
     return steps
-
-
-def held_over_time(spans: Sequence[Span]) -> list[list[tuple[float, int]]]:
-    """By rank: from when on it holds how many activations, see `held`."""
-    size, result = 1 + max(span.rank for span in spans), []
-    for rank in range(size):
-        mine = sorted((s for s in spans if s.rank == rank), key=lambda s: s.begin)
-        counts = held([span.task for span in mine])
-        begins = [s.begin if s.task.kind == "F" else s.end for s in mine]
-        result.append([(0.0, 0), *zip(begins, counts, strict=True)])
-    return result
-
-
-def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
-    """What is wrong with a plan for one stage a rank, in words; empty if nothing.
-
-    Each rank does the F and the B of its stage for each micro-batch once, and either all W or none.
-    """
-    if len(group) != size:
-        return f"expected a list of tasks for each of {size} ranks, got {len(group)}"
-    kinds = "FBW" if any(task.kind == "W" for tasks in group for task in tasks) else "FB"
-    for rank, tasks in enumerate(group):
-        times = Counter(map(tuple, tasks))
-        for kind, i in itertools.product(kinds, range(n_micro)):
-            if (n := times[kind, rank, i]) != 1:
-                return f"rank {rank} does {kind} of micro-batch {i} {n} times, expected once"
-        if len(tasks) != len(kinds) * n_micro:
-            return f"rank {rank} has {len(tasks)} tasks, expected {len(kinds) * n_micro}"
-    try:
-        timed(group)
-    except ValueError as error:
-        return str(error)
-    return ""
