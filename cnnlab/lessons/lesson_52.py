@@ -1,7 +1,5 @@
 """The exercises of lesson 52, and a stepper through schedules of a pipeline."""
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -27,7 +25,7 @@ from cnnlab.plots.style import (
     note,
     style,
 )
-from cnnlab.ranks.pipeline import UNITS, Span, Task, held, timed
+from cnnlab.ranks.pipeline import UNITS, Span, Task, held, timed, wrong
 
 
 def steps(plans: Mapping[str, Sequence[Span]]) -> Stepper:
@@ -386,28 +384,6 @@ def held_over_time(spans: Sequence[Span]) -> list[list[tuple[float, int]]]:
         begins = [s.begin if s.task.kind == "F" else s.end for s in mine]
         result.append([(0.0, 0), *zip(begins, counts, strict=True)])
     return result
-
-
-def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
-    """What is wrong with a plan for one stage a rank, in words; empty if nothing.
-
-    Each rank does the F and the B of its stage for each micro-batch once, and either all W or none.
-    """
-    if len(group) != size:
-        return f"expected a list of tasks for each of {size} ranks, got {len(group)}"
-    kinds = "FBW" if any(task.kind == "W" for tasks in group for task in tasks) else "FB"
-    for rank, tasks in enumerate(group):
-        times = Counter(map(tuple, tasks))
-        for kind, i in itertools.product(kinds, range(n_micro)):
-            if (n := times[kind, rank, i]) != 1:
-                return f"rank {rank} does {kind} of micro-batch {i} {n} times, expected once"
-        if len(tasks) != len(kinds) * n_micro:
-            return f"rank {rank} has {len(tasks)} tasks, expected {len(kinds) * n_micro}"
-    try:
-        timed(group)
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def pipelines_units(group: Sequence[Sequence[Task]]) -> dict[str, float]:

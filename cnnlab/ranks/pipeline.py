@@ -5,6 +5,8 @@ a list of tasks, takes them in order, and waits for what one needs. So a schedul
 drawn, timed and run, and nothing here computes or sends.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -173,3 +175,25 @@ def held(tasks: Sequence[Task]) -> list[int]:
         now += (task.kind == "F") - (task.kind == last)
         steps.append(now)
     return steps
+
+
+def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
+    """What is wrong with a plan for one stage a rank, in words; empty if nothing.
+
+    Each rank does the F and the B of its stage for each micro-batch once, and either all W or none.
+    """
+    if len(group) != size:
+        return f"expected a list of tasks for each of {size} ranks, got {len(group)}"
+    kinds = "FBW" if any(task.kind == "W" for tasks in group for task in tasks) else "FB"
+    for rank, tasks in enumerate(group):
+        times = Counter(map(tuple, tasks))
+        for kind, i in itertools.product(kinds, range(n_micro)):
+            if (n := times[kind, rank, i]) != 1:
+                return f"rank {rank} does {kind} of micro-batch {i} {n} times, expected once"
+        if len(tasks) != len(kinds) * n_micro:
+            return f"rank {rank} has {len(tasks)} tasks, expected {len(kinds) * n_micro}"
+    try:
+        timed(group)
+    except ValueError as error:
+        return str(error)
+    return ""
