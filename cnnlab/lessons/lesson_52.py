@@ -25,7 +25,7 @@ from cnnlab.plots.style import (
     note,
     style,
 )
-from cnnlab.ranks.pipeline import UNITS, Span, Task, held, timed, wrong
+from cnnlab.ranks.pipeline import UNITS, Span, Task, held, held_over_time, timed, wrong
 
 
 def steps(plans: Mapping[str, Sequence[Span]]) -> Stepper:
@@ -373,17 +373,6 @@ def challenge_schedule(
         most = [max(held(tasks)) for tasks in group]
         print(f"{name}: {ends[name]:g} units, at most {most} micro-batches held by rank")
     return plans(drawn, title=f"Your plan takes {ends[MINE]:g} units")
-
-
-def held_over_time(spans: Sequence[Span]) -> list[list[tuple[float, int]]]:
-    """By rank: from when on it holds how many activations, see `held`."""
-    size, result = 1 + max(span.rank for span in spans), []
-    for rank in range(size):
-        mine = sorted((s for s in spans if s.rank == rank), key=lambda s: s.begin)
-        counts = held([span.task for span in mine])
-        begins = [s.begin if s.task.kind == "F" else s.end for s in mine]
-        result.append([(0.0, 0), *zip(begins, counts, strict=True)])
-    return result
 
 
 def pipelines_units(group: Sequence[Sequence[Task]]) -> dict[str, float]:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cnnlab.lessons.lesson_52 import held_over_time
-from cnnlab.ranks.pipeline import SCHEDULES, Task, bubble, held, plan, timed, wrong
+from cnnlab.ranks.pipeline import SCHEDULES, Task, bubble, held, held_over_time, plan, timed, wrong
 
 TWICE = {"F": 1, "B": 2, "W": 0}
 
