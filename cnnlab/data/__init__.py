@@ -4,12 +4,6 @@ from cnnlab.data.datasets import NAMES, DataError, Dataset, held_out, load
 from cnnlab.data.figures import report, report_listings, report_tables
 
 __all__ = [
-    "NAMES",
-    "DataError",
-    "Dataset",
-    "held_out",
-    "load",
-    "report",
-    "report_listings",
+    "NAMES", "DataError", "Dataset", "held_out", "load", "report", "report_listings",
     "report_tables",
-]
+]  # fmt: skip

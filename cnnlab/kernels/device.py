@@ -3,12 +3,15 @@
 This module holds the arithmetic of grids and blocks: how many threads each kernel is launched with.
 """
 
+import math
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
 from cnnlab import cuda
 from cnnlab.cuda import load, step
+from cnnlab.kernels.contract import CONTRACT, STRIDES
 from cnnlab.network import REPORT_FORM
 from cnnlab.runtime.arguments import at_least
 
@@ -62,99 +65,62 @@ def resident_steps(params, images, labels, batch, rate):
     return step.rungs(params, images.astype(np.float32, copy=False), labels, batch=batch, rate=rate)
 
 
-def conv_forward(x, w, b, z, stride=1):
-    """A thread for each result: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
-    sizes = *x.shape, len(w), w.shape[2], stride
-    load("conv").over("conv_forward", z.size, x, w, b, z, *sizes)
+def launched(operation: str, source: str, sizes: str, threads: int = 0) -> Callable:
+    """The operation as a launch of the kernel of that name in a source of `cnnlab.cuda`.
+
+    After its arrays it takes the sizes that the contract gives these letters; S is the stride. Each
+    result has a block of so many threads; with 0 it has one thread, in a block of 256.
+    """
+    shapes, usual = CONTRACT[operation].values(), STRIDES.get(operation)
+
+    def launch(*arguments, stride=usual):
+        arrays, given = arguments[: len(shapes)], arguments[len(shapes) :]
+        known, out = {"S": given[0] if given else stride}, arrays[-1]
+        for letters, array in zip(shapes, arrays, strict=True):
+            known |= zip(letters, array.shape, strict=True)
+        arguments = *arrays, *(known[letter] for letter in sizes)
+        if threads:
+            load(source).launch(operation, (out.size,), (threads,), *arguments)
+        else:
+            load(source).over(operation, out.size, *arguments)
+
+    launch.__name__ = operation
+    return launch
 
 
-def conv_backward_input(dz, w, dx, stride=1):
-    """A thread for each element of dx, which gathers: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
-    sizes = *dx.shape, len(w), w.shape[2], stride
-    load("conv").over("conv_backward_input", dx.size, dz, w, dx, *sizes)
+def elementwise(operation: str) -> Callable:
+    """The operation with a thread for each element: arrays of any shape, the output last."""
+
+    def launch(*arrays):
+        size = arrays[-1].size
+        load("elementwise").over(operation, size, *arrays, size)
+
+    launch.__name__ = operation
+    return launch
 
 
-def conv_backward_weights(x, dz, dw, stride=1):
-    """A block for each weight: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
-    sizes = *x.shape, len(dw), dw.shape[2], stride
-    load("conv").launch("conv_backward_weights", (dw.size,), (256,), x, dz, dw, *sizes)
+conv_forward = launched("conv_forward", "conv", "NCHWFKS")
+conv_backward_input = launched("conv_backward_input", "conv", "NCHWFKS")
+conv_backward_weights = launched("conv_backward_weights", "conv", "NCHWFKS", 256)
+pool_forward = launched("pool_forward", "pool", "NCHWKS")
+pool_backward_input = launched("pool_backward_input", "pool", "NCHWKS")
+pool_backward_weights = launched("pool_backward_weights", "pool", "NCHWKS", 256)
+max_pool_forward = launched("max_pool_forward", "pool", "NCHWS")
+max_pool_backward = launched("max_pool_backward", "pool", "NCHWS")
+dense_forward = launched("dense_forward", "dense", "NDO", 64)
+dense_backward_input = launched("dense_backward_input", "dense", "NDO")
+dense_backward_weights = launched("dense_backward_weights", "dense", "NDO")
+sigmoid, sigmoid_backward = elementwise("sigmoid"), elementwise("sigmoid_backward")
+relu, relu_backward = elementwise("relu"), elementwise("relu_backward")
 
 
 def conv_backward_bias(dz, db):
-    """A block for each filter: dz (N,F,P,Q) → db (F)."""
-    sizes = dz.shape[0], dz.shape[1], dz.shape[2] * dz.shape[3]
+    """A block for each filter, map or output: dz (N,F,…) → db (F)."""
+    sizes = *dz.shape[:2], math.prod(dz.shape[2:])
     load("conv").launch("conv_backward_bias", (len(db),), (256,), dz, db, *sizes)
 
 
-def pool_forward(x, w, b, z, stride=4):
-    """A thread for each result: x (N,C,H,W), w (C,K,K), b (C) → z (N,C,P,Q)."""
-    load("pool").over("pool_forward", z.size, x, w, b, z, *x.shape, w.shape[1], stride)
-
-
-def pool_backward_input(dz, w, dx, stride=4):
-    """A thread for each element of dx: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
-    load("pool").over("pool_backward_input", dx.size, dz, w, dx, *dx.shape, w.shape[1], stride)
-
-
-def pool_backward_weights(x, dz, dw, stride=4):
-    """A block for each weight: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
-    sizes = *x.shape, dw.shape[1], stride
-    load("pool").launch("pool_backward_weights", (dw.size,), (256,), x, dz, dw, *sizes)
-
-
-def pool_backward_bias(dz, db):
-    """A block for each map: dz (N,C,P,Q) → db (C)."""
-    conv_backward_bias(dz, db)
-
-
-def max_pool_forward(x, z, stride=4):
-    """A thread for each result: x (N,C,H,W) → z (N,C,P,Q)."""
-    load("pool").over("max_pool_forward", z.size, x, z, *x.shape, stride)
-
-
-def max_pool_backward(x, dz, dx, stride=4):
-    """A thread for each element of dx: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
-    load("pool").over("max_pool_backward", dx.size, x, dz, dx, *x.shape, stride)
-
-
-def dense_forward(x, w, b, z):
-    """A block of 64 threads for each result: x (N,D), w (O,D), b (O) → z (N,O)."""
-    load("dense").launch("dense_forward", (z.size,), (64,), x, w, b, z, *x.shape, len(w))
-
-
-def dense_backward_input(dz, w, dx):
-    """A thread for each element of dx: dz (N,O), w (O,D) → dx (N,D)."""
-    load("dense").over("dense_backward_input", dx.size, dz, w, dx, *dx.shape, len(w))
-
-
-def dense_backward_weights(x, dz, dw):
-    """A thread for each weight: x (N,D), dz (N,O) → dw (O,D)."""
-    load("dense").over("dense_backward_weights", dw.size, x, dz, dw, *x.shape, len(dw))
-
-
-def dense_backward_bias(dz, db):
-    """A block for each output: dz (N,O) → db (O)."""
-    load("conv").launch("conv_backward_bias", (len(db),), (256,), dz, db, *dz.shape, 1)
-
-
-def sigmoid(z, y):
-    """A thread for each element: z → y, of any shape."""
-    load("elementwise").over("sigmoid", z.size, z, y, z.size)
-
-
-def sigmoid_backward(y, dy, dz):
-    """A thread for each element: y, dy → dz, of any shape."""
-    load("elementwise").over("sigmoid_backward", y.size, y, dy, dz, y.size)
-
-
-def relu(z, y):
-    """A thread for each element: z → y, of any shape."""
-    load("elementwise").over("relu", z.size, z, y, z.size)
-
-
-def relu_backward(y, dy, dz):
-    """A thread for each element: y, dy → dz, of any shape."""
-    load("elementwise").over("relu_backward", y.size, y, dy, dz, y.size)
+pool_backward_bias = dense_backward_bias = conv_backward_bias
 
 
 def cross_entropy(y, labels, dz):

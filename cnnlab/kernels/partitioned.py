@@ -5,10 +5,12 @@ Every rank calls every function with the same arguments. `vector` computes the b
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from cnnlab.kernels import vector
+from cnnlab.kernels.contract import CONTRACT, STRIDES
 from cnnlab.ranks import world
 from cnnlab.ranks.schedules import block
 
@@ -55,97 +57,46 @@ def conv_forward(x, w, b, z, stride=1):
     in_blocks(z, 1, lambda part, f: vector.conv_forward(x, w[f], b[f], part, stride))
 
 
-def conv_backward_input(dz, w, dx, stride=1):
-    """One block of the channels per rank: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
-    in_blocks(dx, 1, lambda out, c: vector.conv_backward_input(dz, along(w, 1, c), out, stride))
+def cut(operation: str, letter: str) -> Callable:
+    """The operation with one block per rank of what the contract gives this letter.
+
+    Each argument that has the letter is cut along its axis; "." is the first axis of any shape.
+    """
+    axes = [letters.find(letter) for letters in CONTRACT[operation].values()]
+    usual = STRIDES.get(operation)
+
+    def in_parts(*arguments, stride=usual):
+        (*inputs, out), given = arguments[: len(axes)], arguments[len(axes) :]
+        given = given or (() if stride is None else (stride,))
+
+        def compute(part, mine):
+            pairs = zip(inputs, axes[:-1], strict=True)
+            blocks = (array if axis < 0 else along(array, axis, mine) for array, axis in pairs)
+            getattr(vector, operation)(*blocks, part, *given)
+
+        in_blocks(out, axes[-1], compute)
+
+    in_parts.__name__ = operation
+    return in_parts
 
 
-def conv_backward_weights(x, dz, dw, stride=1):
-    """One block of the filters per rank: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
-    in_blocks(dw, 0, lambda out, f: vector.conv_backward_weights(x, along(dz, 1, f), out, stride))
-
-
-def conv_backward_bias(dz, db):
-    """One block of the filters per rank: dz (N,F,P,Q) → db (F)."""
-    in_blocks(db, 0, lambda part, f: vector.conv_backward_bias(along(dz, 1, f), part))
-
-
-def pool_forward(x, w, b, z, stride=4):
-    """One block of the maps per rank: x (N,C,H,W), w (C,K,K), b (C) → z (N,C,P,Q)."""
-    in_blocks(z, 1, lambda out, c: vector.pool_forward(along(x, 1, c), w[c], b[c], out, stride))
-
-
-def pool_backward_input(dz, w, dx, stride=4):
-    """One block of the maps per rank: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
-    in_blocks(dx, 1, lambda out, c: vector.pool_backward_input(along(dz, 1, c), w[c], out, stride))
-
-
-def pool_backward_weights(x, dz, dw, stride=4):
-    """One block of the maps per rank: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
-
-    def compute(part, c):
-        vector.pool_backward_weights(along(x, 1, c), along(dz, 1, c), part, stride)
-
-    in_blocks(dw, 0, compute)
-
-
-def pool_backward_bias(dz, db):
-    """One block of the maps per rank: dz (N,C,P,Q) → db (C)."""
-    in_blocks(db, 0, lambda part, c: vector.pool_backward_bias(along(dz, 1, c), part))
-
-
-def max_pool_forward(x, z, stride=4):
-    """One block of the maps per rank: x (N,C,H,W) → z (N,C,P,Q)."""
-    in_blocks(z, 1, lambda out, c: vector.max_pool_forward(along(x, 1, c), out, stride))
-
-
-def max_pool_backward(x, dz, dx, stride=4):
-    """One block of the maps per rank: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
-
-    def compute(part, c):
-        vector.max_pool_backward(along(x, 1, c), along(dz, 1, c), part, stride)
-
-    in_blocks(dx, 1, compute)
-
-
-def dense_forward(x, w, b, z):
-    """One block of the outputs per rank: x (N,D), w (O,D), b (O) → z (N,O)."""
-    in_blocks(z, 1, lambda part, o: vector.dense_forward(x, w[o], b[o], part))
-
-
-def dense_backward_input(dz, w, dx):
-    """One block of the inputs per rank: dz (N,O), w (O,D) → dx (N,D)."""
-    in_blocks(dx, 1, lambda part, d: vector.dense_backward_input(dz, along(w, 1, d), part))
-
-
-def dense_backward_weights(x, dz, dw):
-    """One block of the outputs per rank: x (N,D), dz (N,O) → dw (O,D)."""
-    in_blocks(dw, 0, lambda part, o: vector.dense_backward_weights(x, along(dz, 1, o), part))
-
-
-def dense_backward_bias(dz, db):
-    """One block of the outputs per rank: dz (N,O) → db (O)."""
-    in_blocks(db, 0, lambda part, o: vector.dense_backward_bias(along(dz, 1, o), part))
-
-
-def sigmoid(z, y):
-    """One block of the first axis per rank: z → y, of any shape."""
-    in_blocks(y, 0, lambda part, mine: vector.sigmoid(z[mine], part))
-
-
-def sigmoid_backward(y, dy, dz):
-    """One block of the first axis per rank: y, dy → dz, of any shape."""
-    in_blocks(dz, 0, lambda part, mine: vector.sigmoid_backward(y[mine], dy[mine], part))
-
-
-def relu(z, y):
-    """One block of the first axis per rank: z → y, of any shape."""
-    in_blocks(y, 0, lambda part, mine: vector.relu(z[mine], part))
-
-
-def relu_backward(y, dy, dz):
-    """One block of the first axis per rank: y, dy → dz, of any shape."""
-    in_blocks(dz, 0, lambda part, mine: vector.relu_backward(y[mine], dy[mine], part))
+conv_backward_input = cut("conv_backward_input", "C")
+conv_backward_weights = cut("conv_backward_weights", "F")
+conv_backward_bias = cut("conv_backward_bias", "F")
+pool_forward = cut("pool_forward", "C")
+pool_backward_input = cut("pool_backward_input", "C")
+pool_backward_weights = cut("pool_backward_weights", "C")
+pool_backward_bias = cut("pool_backward_bias", "C")
+max_pool_forward = cut("max_pool_forward", "C")
+max_pool_backward = cut("max_pool_backward", "C")
+dense_forward = cut("dense_forward", "O")
+dense_backward_input = cut("dense_backward_input", "D")
+dense_backward_weights = cut("dense_backward_weights", "O")
+dense_backward_bias = cut("dense_backward_bias", "O")
+sigmoid = cut("sigmoid", ".")
+sigmoid_backward = cut("sigmoid_backward", ".")
+relu = cut("relu", ".")
+relu_backward = cut("relu_backward", ".")
 
 
 def cross_entropy(y, labels, dz):

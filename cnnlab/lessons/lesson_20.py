@@ -1,13 +1,14 @@
 """Lesson 20, ranks: its exercises, and what it runs on every rank."""
 
 import functools
+import time
 from collections.abc import Sequence
 
 import numpy as np
 
 from cnnlab.check import collective, kinds
 from cnnlab.ranks import collectives, measure, world
-from cnnlab.ranks.record import TracedComm
+from cnnlab.ranks.record import Event
 
 
 @kinds.kernel(
@@ -54,6 +55,39 @@ def half_way(latency, bandwidth):
 
 
 # --- collectives with a log, round trips, messages ------------------------------------------------
+
+
+class TracedComm:
+    """An MPI communicator with a `log` of each send and receive, as `Event`.
+
+    The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
+    """
+
+    def __init__(self, comm):
+        self.comm, self.log = comm, []
+
+    def __getattr__(self, name):
+        return getattr(self.comm, name)
+
+    def _note(self, kind: str, peer: int, buffer, begin: float) -> None:
+        done = time.perf_counter()
+        self.log.append(Event(self.comm.rank, kind, begin, done, peer, buffer.nbytes))
+
+    def Send(self, buffer, dest: int, tag: int = 0) -> None:
+        begin = time.perf_counter()
+        self.comm.Send(buffer, dest, tag)
+        self._note("send", dest, buffer, begin)
+
+    def Recv(self, buffer, source: int, tag: int = 0) -> None:
+        begin = time.perf_counter()
+        self.comm.Recv(buffer, source, tag)
+        self._note("receive", source, buffer, begin)
+
+    def Sendrecv(self, sent, dest: int, tag: int, received, source: int, from_tag: int) -> None:
+        begin = time.perf_counter()
+        self.comm.Sendrecv(sent, dest, tag, received, source, from_tag)
+        self._note("send", dest, sent, begin)
+        self._note("receive", source, received, begin)
 
 
 def fastest(operation: str, n: int, runs: int = 30) -> tuple[list, float, float]:

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import ipyparallel
 import psutil
@@ -214,7 +215,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
     )
     client, shared = None, set()
     try:
-        quiet = failures.environment({"IPP_NONINTERACTIVE": "1"})  # no bars, no log
+        quiet = mock.patch.dict(os.environ, IPP_NONINTERACTIVE="1")  # no bars, no log
         with quiet, failures.telling(f"starting {n_ranks} ranks", after=5):
             try:
                 client = starter.start_and_connect_sync(n=n_ranks)

@@ -129,14 +129,12 @@ def needs(task: Task, n_stages: int) -> list[Task]:
 def timed(
     group: Sequence[Sequence[Task]],
     units: Mapping[str, float] | Callable[[Task], float] = UNITS,
-    arrives: Callable[[Task, Task, float, float], float] = lambda before, task, done, free: done,
 ) -> list[Span]:
     """When the ranks do each task of a plan, in the order of their ends.
 
     `units` is the time of each kind of task on a rank that has one stage, where of several thin
-    ones each takes its part; or a function of the task. `arrives` says when another task can use
-    what one has found that was done at a time, by a rank that is free from a time on. Raises
-    ValueError where ranks would wait for each other for ever.
+    ones each takes its part; or a function of the task. Raises ValueError where ranks would wait
+    for each other for ever.
     """
     n_stages = 1 + max(task.stage for tasks in group for task in tasks)
     took = units if callable(units) else lambda task: units[task.kind] * len(group) / n_stages
@@ -154,8 +152,7 @@ def timed(
             stuck = ", ".join(f"rank {rank} before {tuple(task)}" for rank, task, _ in heads)
             raise ValueError(f"plan: expected an order that comes to an end, got {stuck}")
         for rank, task, before in ready:
-            there = [arrives(t, task, done[t], free[rank]) for t in before]
-            begin = max([free[rank], *there])
+            begin = max([free[rank], *(done[t] for t in before)])
             free[rank] = done[task] = begin + took(task)
             spans.append(Span(rank, left[rank].pop(0), begin, done[task]))
     return sorted(spans, key=lambda span: (span.end, span.rank))

@@ -1,7 +1,6 @@
 """What ranks did and sent, and when: of virtual ranks and of real ones in the same form."""
 
 import itertools
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -69,40 +68,7 @@ class Record:
         return min(times, default=0.0), max(times, default=0.0)
 
 
-# --- a communicator that logs its messages: with whom, how many bytes, and when -------------------
-
-
-class TracedComm:
-    """An MPI communicator with a `log` of each send and receive, as `Event`.
-
-    The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
-    """
-
-    def __init__(self, comm):
-        self.comm, self.log = comm, []
-
-    def __getattr__(self, name):
-        return getattr(self.comm, name)
-
-    def _note(self, kind: str, peer: int, buffer, begin: float) -> None:
-        done = time.perf_counter()
-        self.log.append(Event(self.comm.rank, kind, begin, done, peer, buffer.nbytes))
-
-    def Send(self, buffer, dest: int, tag: int = 0) -> None:
-        begin = time.perf_counter()
-        self.comm.Send(buffer, dest, tag)
-        self._note("send", dest, buffer, begin)
-
-    def Recv(self, buffer, source: int, tag: int = 0) -> None:
-        begin = time.perf_counter()
-        self.comm.Recv(buffer, source, tag)
-        self._note("receive", source, buffer, begin)
-
-    def Sendrecv(self, sent, dest: int, tag: int, received, source: int, from_tag: int) -> None:
-        begin = time.perf_counter()
-        self.comm.Sendrecv(sent, dest, tag, received, source, from_tag)
-        self._note("send", dest, sent, begin)
-        self._note("receive", source, received, begin)
+# --- from the log of each rank --------------------------------------------------------------------
 
 
 def record(logs: Sequence[Sequence[Event]], network: str = "") -> Record:
@@ -145,7 +111,7 @@ class Wait(NamedTuple):
 
 
 def waits(logs: Sequence[Sequence[Event]]) -> list[Wait]:
-    """Who waited for whom, the longest first, from the log of each rank's `TracedComm`."""
+    """Who waited for whom, the longest first, from the log of each rank."""
     result = []
     for rank, log in enumerate(logs):
         for peer in {event.peer for event in log if event.kind == "receive"}:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 MENDABLE = ValueError, OSError, MemoryError, RuntimeError
 MPIEXEC = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # it sets one of them to the number of ranks
@@ -53,7 +53,7 @@ def _stop(*_) -> None:
     os._exit(130)
 
 
-# --- environment variables: for a while, and one that makes measurements short --------------------
+# --- the environment variable that makes measurements short ---------------------------------------
 
 REPEATS = "CNNLAB_REPEATS"
 
@@ -68,21 +68,6 @@ def few(repeats: int) -> int:
     if not most.isdecimal() or int(most) < 1:
         raise ValueError(f"{REPEATS}: expected a whole number of at least 1, got {most!r}")
     return min(repeats, int(most))
-
-
-@contextlib.contextmanager
-def environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the processes that are started within; then what was before."""
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 # --- waits of more than two seconds say what they wait for, on standard error ---------------------

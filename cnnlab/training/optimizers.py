@@ -3,7 +3,7 @@
 import numpy as np
 
 from cnnlab.network import Parameters
-from cnnlab.runtime.arguments import Entry, listed, positive
+from cnnlab.runtime.arguments import Entry, listed
 
 HERE = "cnnlab.training.optimizers:"
 OPTIMIZERS = listed(
@@ -104,12 +104,7 @@ class Nesterov(Momentum):
 class AdaGrad(Directed):
     """A = A + g²; the direction is g / (√A + ε) (Duchi, Hazan and Singer 2011)."""
 
-    usual, arrays = 0.1, ("squares",)
-
-    def __init__(self, rate: float, epsilon: float = 1e-10):
-        super().__init__(rate)
-        positive("epsilon", epsilon)
-        self.epsilon = epsilon
+    usual, arrays, epsilon = 0.1, ("squares",), 1e-10
 
     def direct(self, g: np.ndarray) -> None:
         """Divide the mean gradient by the root of the sum of all squares so far."""
@@ -124,12 +119,7 @@ class RMSProp(Directed):
     """A = βA + (1 − β)g²; the direction is g / (√A + ε) (Hinton 2012)."""
 
     usual, arrays = 0.01, ("squares",)
-
-    def __init__(self, rate: float, beta: float = 0.99, epsilon: float = 1e-8):
-        super().__init__(rate)
-        self.beta = below_one("beta", beta)
-        positive("epsilon", epsilon)
-        self.epsilon = epsilon
+    beta, epsilon = 0.99, 1e-8
 
     def direct(self, g: np.ndarray) -> None:
         """Divide the mean gradient by the root of the mean of recent squares."""
@@ -148,14 +138,7 @@ class Adam(Directed):
     """
 
     usual, arrays = 0.01, ("mean", "squares")
-
-    def __init__(
-        self, rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
-    ):
-        super().__init__(rate)
-        self.beta1, self.beta2 = below_one("beta1", beta1), below_one("beta2", beta2)
-        positive("epsilon", epsilon)
-        self.epsilon = epsilon
+    beta1, beta2, epsilon = 0.9, 0.999, 1e-8
 
     def begin(self, params: Parameters) -> None:
         """Zeros for both averages, and for the number of steps t."""

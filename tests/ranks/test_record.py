@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from cnnlab.ranks.record import Event, Message, Record, TracedComm, record, waits
+from cnnlab.lessons.lesson_20 import TracedComm
+from cnnlab.ranks.record import Event, Message, Record, record, waits
 
 
 class Peer:

@@ -1,6 +1,5 @@
-"""Failures in one line, waits that are long, and variables that are set for a while."""
+"""Failures in one line, waits that are long, and few repeats."""
 
-import os
 import subprocess
 import sys
 import time
@@ -9,7 +8,7 @@ import pytest
 
 from cnnlab.data import DataError
 from cnnlab.runtime import failures
-from cnnlab.runtime.failures import MENDABLE, environment, few, one_line, status
+from cnnlab.runtime.failures import MENDABLE, few, one_line, status
 from cnnlab.training import Diverged
 
 
@@ -40,17 +39,6 @@ def test_few_repeats_where_the_variable_asks_for_them(monkeypatch):
         monkeypatch.setenv("CNNLAB_REPEATS", wrong)
         with pytest.raises(ValueError, match=f"CNNLAB_REPEATS: expected .* got '{wrong}'"):
             few(11)
-
-
-def test_variables_are_set_for_a_while_whatever_happens(monkeypatch):
-    monkeypatch.setenv("CNNLAB_HAS_BEEN", "before")
-    monkeypatch.delenv("CNNLAB_HAS_NOT_BEEN", raising=False)
-    with pytest.raises(KeyError):
-        with environment({"CNNLAB_HAS_BEEN": "within", "CNNLAB_HAS_NOT_BEEN": "within"}):
-            assert os.environ["CNNLAB_HAS_BEEN"] == os.environ["CNNLAB_HAS_NOT_BEEN"] == "within"
-            raise KeyError
-    assert os.environ["CNNLAB_HAS_BEEN"] == "before"
-    assert "CNNLAB_HAS_NOT_BEEN" not in os.environ
 
 
 def test_only_a_long_wait_is_said(capsys, monkeypatch):

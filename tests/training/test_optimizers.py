@@ -10,7 +10,7 @@ from cnnlab.network import Network, Parameters
 from cnnlab.ranks.virtual import World
 from cnnlab.runtime.arguments import Entry
 from cnnlab.training import OPTIMIZERS, Diverged, Sgd, checkpoint, train
-from cnnlab.training.optimizers import Adam, Momentum, RMSProp
+from cnnlab.training.optimizers import Momentum
 
 DIGITS = load("digits", 100, 50)
 NET = Network()
@@ -84,9 +84,7 @@ def test_every_optimizer_is_pytorchs(name):
     [
         (lambda: Momentum(0.1, 1), "momentum"),
         (lambda: Momentum(0.1, float("nan")), "momentum"),
-        (lambda: RMSProp(0.1, beta=-0.1), "beta"),
-        (lambda: RMSProp(0.1, epsilon=0), "epsilon"),
-        (lambda: Adam(0.1, beta2=1.0), "beta2"),
+        (lambda: Momentum(0.1, -0.1), "momentum"),
     ],
 )
 def test_impossible_parameters_are_refused_by_name(make, name):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnnlab.runtime.arguments import at_least
+from cnnlab.runtime.arguments import at_least, not_negative, positive
 
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 BYTES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -49,8 +49,7 @@ class Link:
 
     def __post_init__(self):
         for name in ("latency", "call", "eager"):
-            if not 0 <= (value := getattr(self, name)) < math.inf:
-                raise ValueError(f"{name}: expected a finite number of at least 0, got {value!r}")
+            not_negative(name, getattr(self, name))
         if not 0 < self.bandwidth <= math.inf:
             raise ValueError(f"bandwidth: expected a positive number, got {self.bandwidth!r}")
 
@@ -202,31 +201,25 @@ def network_of(given: "Interconnect | Link | str | None", n_ranks: int) -> Inter
 
 
 class Pace:
-    """Factors on the time of computing: `speed` has one for each rank, or maps some ranks to one.
+    """Factors on the time of computing: `speed` maps some ranks to one, the others have 1.
 
     With `jitter` s, each section takes exp(s x) times as long besides, with x from a standard
     normal distribution: the median stays, and a rank draws the same whatever the others do. Raises
-    ValueError for factors that are not positive, or not one for each rank.
+    ValueError for factors that are not positive, or of other ranks.
     """
 
-    def __init__(self, n_ranks: int, speed=(), jitter: float = 0.0, seed: int = 0):
-        if isinstance(speed, Mapping):
-            if strangers := [rank for rank in speed if rank not in range(n_ranks)]:
-                raise ValueError(f"speed: expected ranks below {n_ranks}, got {strangers[0]}")
-            speed = [speed.get(rank, 1.0) for rank in range(n_ranks)]
-        speed = list(speed) or [1.0] * n_ranks
-        if len(speed) != n_ranks:
-            raise ValueError(f"speed: expected a factor for each of {n_ranks}, got {len(speed)}")
-        if not all(0 < factor < math.inf for factor in speed):
-            raise ValueError(f"speed: expected positive numbers, got {min(speed)}")
-        if not 0 <= jitter < math.inf:
-            raise ValueError(f"jitter: expected a finite number of at least 0, got {jitter!r}")
+    def __init__(self, n_ranks: int, speed: Mapping, jitter: float = 0.0, seed: int = 0):
+        if strangers := [rank for rank in speed if rank not in range(n_ranks)]:
+            raise ValueError(f"speed: expected ranks below {n_ranks}, got {strangers[0]}")
+        for factor in speed.values():
+            positive("speed", factor)
+        not_negative("jitter", jitter)
         self.speed, self.jitter, self.seed = speed, jitter, seed
         self.draws: dict[int, np.random.Generator] = {}
 
     def factor(self, rank: int) -> float:
         """The factor on a rank's next section of computing."""
         if not self.jitter:
-            return self.speed[rank]
+            return self.speed.get(rank, 1.0)
         draw = self.draws.setdefault(rank, np.random.default_rng([self.seed, rank]))
-        return self.speed[rank] * math.exp(self.jitter * draw.standard_normal())
+        return self.speed.get(rank, 1.0) * math.exp(self.jitter * draw.standard_normal())

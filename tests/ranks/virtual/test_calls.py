@@ -156,7 +156,8 @@ def test_sums_have_the_same_bits_on_all_ranks_and_in_every_run(size, n):
         comm.Allreduce(a.copy(), a)
         return a.tobytes()
 
-    first, second = World(size).run(program), World(size, speed=range(1, size + 1)).run(program)
+    uneven = {rank: rank + 1.0 for rank in range(size)}
+    first, second = World(size).run(program), World(size, speed=uneven).run(program)
     assert len({*first, *second}) == 1
 
 

@@ -110,8 +110,8 @@ def test_some_ranks_may_have_a_speed():
 def test_jitter_is_drawn_from_the_seed_for_each_rank_and_keeps_the_median():
     first, again, other = (World(3, jitter=0.3, seed=s).run(computing) for s in (1, 1, 2))
     assert first == again != other and len(set(first)) == 3
-    pace = Pace(2, jitter=0.5)
-    alone = [Pace(2, jitter=0.5).factor(0) for _ in range(2)]
+    pace = Pace(2, {}, jitter=0.5)
+    alone = [Pace(2, {}, jitter=0.5).factor(0) for _ in range(2)]
     drawn = [pace.factor(0) for _ in range(1001)]
     assert alone == drawn[:1] * 2 and 0.9 < np.median(drawn) < 1.1 and max(drawn) > 2
 
@@ -134,7 +134,7 @@ def test_jitter_is_drawn_from_the_seed_for_each_rank_and_keeps_the_median():
         ),
         *(
             (lambda wrong=wrong: World(2, **wrong), f"{next(iter(wrong))}: expected")
-            for wrong in ({"speed": [1]}, {"speed": {5: 1}}, {"speed": [1, 0]}, {"jitter": -1})
+            for wrong in ({"speed": {5: 1}}, {"speed": {1: 0}}, {"jitter": -1})
         ),
         (lambda: World(0), "n_ranks: expected a whole number of at least 1, got 0"),
     ],
