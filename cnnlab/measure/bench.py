@@ -98,7 +98,7 @@ def exact_gradients(params: Parameters, x: np.ndarray, labels: np.ndarray) -> Pa
 
 # --- single operations at a network's sizes, each checked before it is timed ----------------------
 
-PEAK = "peak"
+PEAK, ALONE, TOGETHER = "peak", "one on its own", "one a core"  # timed beside contestants
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
@@ -354,8 +354,6 @@ def recorded(folder: Path = MEASUREMENTS, network: str = REPORT) -> list[dict]:
 
 # --- epochs timed in fresh processes, one process after the other ---------------------------------
 
-ALONE, TOGETHER = "one on its own", "one a core"
-
 
 def fresh_epochs(processes: int, *plan) -> tuple[dict[str, Timing], dict[str, dict]]:
     """What `in_this_process` returns, over that many fresh processes; with one, it is this one."""
@@ -441,8 +439,8 @@ def run(
         by_layer = layers(names, batch, max(3, repeats // 2), net)
     here = machine.describe()
     peers = [name for name in facts if name not in names and facts[name]["machine"] == here["cpu"]]
-    own = BASE if BASE in names else names[0]
-    base = min(peers, key=lambda name: timings[name].median, default=own)
+    base = BASE if BASE in names else names[0]
+    base = min(peers, key=lambda name: timings[name].median, default=base)
     results = []
     for name in facts:
         epoch = timings[name]
@@ -579,6 +577,6 @@ def page(report: dict) -> str:
         for part in dict.fromkeys(part for one in shares for part in one)
     ]
     head = "of one core's measured peak", *(row["kernels"] for row in results)
-    title = f"Network {results[0]['network']}, batches of {results[0]['batch']}"
     fractions = arguments.table([head, *rows], "<" + ">" * len(results))
-    return "\n\n".join([title, machine.summary(), table(report), fractions]) + "\n"
+    start = f"Network {results[0]['network']}, batches of {results[0]['batch']}"
+    return "\n\n".join([start, machine.summary(), table(report), fractions]) + "\n"

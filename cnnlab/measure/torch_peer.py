@@ -45,11 +45,11 @@ class TorchContestant(Contestant):
         self.x = torch.from_numpy(self.replica.images).to(self.device)
         self.y = torch.from_numpy(self.replica.labels).to(self.device)
         self.weights = [self.weight(torch.from_numpy(array)) for array in self.replica.params]
-        named = dict(zip(network.parameter_shapes, self.weights, strict=True))
-        self.layers = []  # but the last, each with its weights and bias
-        for place in network.places[:-1]:
-            own = [named[key] for key in (f"{place.name}_w", f"{place.name}_b") if key in named]
-            self.layers.append((place.layer, own))
+        rest = iter(self.weights)
+        self.places = [  # but the last, each with its weights and bias
+            (place, [next(rest) for _ in place.layer.parameter_shapes(place.input_shape)])
+            for place in network.places[:-1]
+        ]
         self.optimizer = torch.optim.SGD(self.weights, lr=RATE / batch)
 
     def weight(self, array: torch.Tensor) -> torch.Tensor:
@@ -61,8 +61,8 @@ class TorchContestant(Contestant):
     def loss(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Loss of a batch, summed over images and classes; the last sigmoid is a part of it."""
         z = x
-        for layer, weights in self.layers:
-            z = FORWARD[type(layer)](layer, z, *weights)
+        for place, weights in self.places:
+            z = FORWARD[type(place.layer)](place.layer, z, *weights)
         onehot = nn.one_hot(labels, z.shape[1]).to(z.dtype)
         return nn.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
 
