@@ -388,9 +388,7 @@ def in_this_process(
         others |= {TOGETHER: functools.partial(on_their_own, cores)}
     timings = epochs(outcome, batch, repeats, others=others)
     step = 2 * batch * sum(network.multiply_adds.values())
-    facts = {
-        name: {"n_threads": one.n_threads, "machine": one.hardware} for name, one in outcome.items()
-    }
+    facts = {k: {"n_threads": a.n_threads, "machine": a.hardware} for k, a in outcome.items()}
     return timings | {PEAK: scaled(timings[PEAK], step / work)}, facts
 
 
