@@ -135,9 +135,6 @@ def operations(network: Network, needed: bool = True) -> dict[str, tuple[str, Pl
     return result | {"cross_entropy": ("cross_entropy", network.places[-1])}
 
 
-OPERATIONS = list(operations(NETWORK, needed=False))
-
-
 def shapes(operation: str, batch: int, network=NETWORK) -> dict[str, tuple[int, ...]]:
     """Argument shapes of one of a network's `operations`, by argument."""
     known = operations(network, needed=False)
@@ -230,7 +227,7 @@ class Resident:
 # --- times of whole training steps and epochs, with all contestants alternating in one run --------
 
 EPOCH = 60_000  # images
-FLOPS = 2 * sum(NETWORK.multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
+FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
 PEERS = listed(Entry("torch", "PyTorch, on a GPU too", "cnnlab.measure.torch_peer:peers"))
 
 
