@@ -20,9 +20,9 @@ from cnnlab.distributed import METHODS, options
 from cnnlab.kernels import KERNELS, find
 from cnnlab.network import NETWORKS
 from cnnlab.runtime import failures, thread_pool
-from cnnlab.runtime.arguments import parse_positive, parse_whole
+from cnnlab.runtime.arguments import parse_positive, parse_several, parse_whole
 from cnnlab.runtime.files import check_writable
-from cnnlab.training import BATCH, OPTIMIZERS
+from cnnlab.training import BATCH, OPTIMIZERS, check_batch_size
 
 MANY = 10_000  # images: an epoch of fewer teaches a network little
 
@@ -106,7 +106,9 @@ def add_train_options(command: CommandLine) -> None:
     options.add_options(command)
     option("--save", metavar="FILE", help="write a checkpoint after every epoch")
     option("--resume", metavar="FILE", help="continue from a checkpoint, up to --epochs")
-    add_data_options(command, BATCH, None)
+    what = f"images per step (default: {BATCH})"
+    option("--batch", type=parse_whole, default=BATCH, metavar="N", help=what)
+    add_data_options(command, None)
 
 
 def add_bench_options(command: CommandLine) -> None:
@@ -115,15 +117,18 @@ def add_bench_options(command: CommandLine) -> None:
     fast = ",".join(strategy.name for strategy in KERNELS.values() if strategy.by_default)
     what = f"strategies, separated by commas (default: {fast})"
     option("--kernels", default=fast, metavar="NAMES", help=what)
+    option("--network", default="report", choices=NETWORKS, help="(default: report)")
     option("--against", choices=["torch"], help="also time PyTorch, in the same run")
-    option("--record", metavar="FOLDER", help="write the report and a plot to a folder")
+    option("--record", metavar="FOLDER", help="write the report, a page and a plot to a folder")
     what = "also time `threads` on one thread, two, and so on to four times the cores"
     option("--sweep", action="store_true", help=what)
     what = "samples of each time (default: 11)"
     option("--repeats", type=parse_whole, default=11, metavar="N", help=what)
     what = "fresh processes in which steps are timed, one after the other (default: 5)"
     option("--processes", type=parse_whole, default=5, metavar="N", help=what)
-    add_data_options(command, 64, 8192)
+    what = "images per step; several are measured one after the other (default: 64)"
+    option("--batch", type=parse_several, default=[64], metavar="N[,N]", help=what)
+    add_data_options(command, 8192)
 
 
 def add_plan_options(command: CommandLine) -> None:
@@ -141,13 +146,11 @@ def add_plan_options(command: CommandLine) -> None:
     option("--model", action="store_true", help=what)
 
 
-def add_data_options(command: CommandLine, batch: int, images: int | None) -> None:
+def add_data_options(command: CommandLine, images: int | None) -> None:
     """Add the options that `train` and `bench` share."""
     option = command.add_argument
     what = "mnist, fashion, digits, or auto: mnist if available, else digits (default: auto)"
     option("--data", default="auto", metavar="NAME", help=what)
-    what = f"images per step (default: {batch})"
-    option("--batch", type=parse_whole, default=batch, metavar="N", help=what)
     what = f"use only the first N training images (default: {images or 'all'})"
     option("--images", type=parse_whole, default=images, metavar="N", help=what)
     what = "threads of a parallel strategy (default: one per core)"
@@ -274,34 +277,45 @@ def bench(chosen) -> int:
     names = [find(name).name for name in chosen.kernels.split(",")]
     n_threads = job.threads_for([KERNELS[name] for name in names], chosen.threads)
     data = load(chosen.data, chosen.images)
+    if chosen.sweep and chosen.network != "report":
+        raise ValueError(f"--sweep: expected --network report with it, got {chosen.network}")
+    check_batch_size(data, max(chosen.batch))
     if folder := chosen.record and Path(chosen.record):
         folder.mkdir(parents=True, exist_ok=True)
         check_writable("--record", folder / "bench.json")
-    how = {"batch": chosen.batch, "repeats": chosen.repeats}
-    report = measure.run(
-        names, data, n_threads=n_threads, against=chosen.against, processes=chosen.processes, **how
-    )
-    print(measure.table(report))
-    if chosen.sweep:
-        from cnnlab.measure import scaling
+    reports, status = [], 0
+    plan = {"n_threads": n_threads, "against": chosen.against, "processes": chosen.processes}
+    for batch in chosen.batch:
+        how = {"batch": batch, "repeats": chosen.repeats}
+        report = measure.run(names, data, network=chosen.network, **plan, **how)
+        print("\n" * bool(reports) + measure.table(report))
+        reports.append(report)
+        if chosen.sweep:
+            from cnnlab.measure import scaling
 
-        report["sweep"] = scaling.run(data, **how)
-        print("\n" + scaling.table(report["sweep"]))
-    status = 0
-    if folder:
-        from cnnlab.measure.bench import keep
-        from cnnlab.plots.charts import draw
-
-        try:
-            path = keep(report, folder)
-            draw(report, path.with_suffix(".png"))
-            print("recorded in", path)
-        except OSError as problem:
-            print(f"cnnlab: --record: {problem}", file=sys.stderr)
-            status = 1
+            report["sweep"] = scaling.run(data, **how)
+            print("\n" + scaling.table(report["sweep"]))
+        if folder:
+            status |= record(report, folder)
     if chosen.json:
-        print(json.dumps(report))
+        print(json.dumps(reports if len(reports) > 1 else report))
     return status
+
+
+def record(report: dict, folder: Path) -> int:
+    """Write a report of `bench`, its page and its plot to a folder; the exit status."""
+    from cnnlab.measure import bench
+    from cnnlab.plots.charts import draw
+
+    try:
+        path = bench.keep(report, folder)
+        path.with_suffix(".txt").write_text(bench.page(report), encoding="utf-8")
+        draw(report, path.with_suffix(".png"))
+        print("recorded in", path)
+    except OSError as problem:
+        print(f"cnnlab: --record: {problem}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def plan(chosen) -> int:

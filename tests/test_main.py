@@ -10,6 +10,7 @@ from cnnlab import measure
 from cnnlab.__main__ import main
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
+from cnnlab.network import NETWORKS, Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.training import checkpoint, train
 
 ROW = {
@@ -114,12 +115,28 @@ def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp
         assert row["batch"] == 16 and row["n_images"] == measure.EPOCH
         low, high = row["ratio_interval"]
         assert low <= row["ratio"] <= high
-        assert set(row["layers"]) == {*measure.bench.OPERATIONS} - {"conv_backward_input"}
+        assert set(row["layers"]) == set(measure.bench.operations(NETWORKS["report"]))
         assert row["images_per_second"] == pytest.approx(60_000 / row["seconds_per_epoch"])
     assert report["results"][0]["ratio"] == 1 and report["ratio_to"] == "loops"
     kept = list((tmp_path / "new").glob("bench-*.json"))
     assert json.loads(kept[0].read_text()) == report
     assert kept[0].with_suffix(".png").stat().st_size > 5_000
+
+
+def test_bench_measures_each_batch_and_records_it_with_the_network(capsys, tmp_path, monkeypatch):
+    tiny = Network((Conv(2, 5), ReLU(), MaxPool(8), Dense(10), Sigmoid()))
+    monkeypatch.setitem(NETWORKS, "tiny", tiny)
+    options = "--network tiny --batch 2,4 --kernels loops --data digits --images 8 --repeats 1"
+    options += f" --processes 1 --json --record {tmp_path}"
+    assert main(["bench", *options.split()]) == 0
+    reports = last_json(capsys)
+    assert [report["results"][0]["batch"] for report in reports] == [2, 4]
+    assert {row["network"] for report in reports for row in report["results"]} == {"tiny"}
+    for batch, report in zip((2, 4), reports, strict=True):
+        [page] = tmp_path.glob(f"bench-*-tiny-batch-{batch}.txt")
+        assert "whole step" in page.read_text(encoding="utf-8")
+        assert json.loads(page.with_suffix(".json").read_text()) == report
+        assert page.with_suffix(".png").exists()
 
 
 @pytest.mark.parametrize(
@@ -134,6 +151,11 @@ def test_bench_has_a_row_for_each_contestant_with_ratio_and_interval(capsys, tmp
         ("bench --data digits --kernels loops,nope", "got 'nope'"),
         ("bench --data digits --images 100 --batch 101", "at most the 100 images, got 101"),
         ("bench --against jax", "torch"),
+        ("bench --network vgg", "--network: invalid choice: 'vgg'"),
+        ("bench --batch 0", "--batch: expected a whole number of at least 1, got 0"),
+        ("bench --batch 1,x", "--batch: expected a whole number of at least 1, got 'x'"),
+        ("bench --data digits --images 9 --batch 2,10", "at most the 9 images, got 10"),
+        ("bench --data digits --network lenet5 --sweep", "--network report with it, got lenet5"),
         ("fly", "machine"),
         ("", "machine | train | bench"),
     ],

@@ -21,24 +21,27 @@ from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.measure import machine, timing
 from cnnlab.measure.timing import Timing, pooled
-from cnnlab.network import Network, Parameters
+from cnnlab.network import NETWORKS, Network, Parameters, Place
 from cnnlab.runtime import arguments, thread_pool
 from cnnlab.runtime.arguments import Entry, find, listed, one_of
 from cnnlab.runtime.files import replacing
-from cnnlab.training import RATE, Method, Replica, Sgd
+from cnnlab.training import RATE, Method, Replica, Sgd, check_batch_size
+
+REPORT, BATCH = "report", 64  # what is measured unless another network or batch is named
+NETWORK = NETWORKS[REPORT]
 
 
 class Contestant:
-    """A strategy that trains the report's network: `steps()` makes its next `n_steps` steps.
+    """A strategy that trains a network: `steps()` makes its next `n_steps` steps.
 
     A step is forward, backward and update on one batch; `step_times` gives the time of one. A
     strategy that is not parallel runs on one thread, whatever `n_threads` says.
     """
 
-    def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1):
+    def __init__(self, strategy: Strategy, data, batch: int, n_threads: int = 1, network=NETWORK):
         self.strategy, self.batch = strategy, batch
         self.n_threads = n_threads if strategy.parallel else 1
-        params = Network().parameters(0, strategy.dtype)
+        params = network.parameters(0, strategy.dtype)
         images, labels = data.train_images, data.train_labels
         self.method = Method()
         self.replica = Replica(strategy, params, images, labels, batch, Sgd(RATE))
@@ -93,47 +96,66 @@ def exact_gradients(params: Parameters, x: np.ndarray, labels: np.ndarray) -> Pa
     return grads
 
 
-# --- single operations at the sizes of the report's network, each checked before it is timed ------
+# --- single operations at a network's sizes, each checked before it is timed ----------------------
 
+PEAK, ALONE, TOGETHER = "peak", "one on its own", "one a core"  # timed beside contestants
 LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 
 
-def layers(names: Sequence[str], batch: int, repeats: int) -> dict[str, dict[str, Timing]]:
-    """Times of each operation by each strategy, alternated: operation → strategy → Timing."""
-    return {
-        operation: timing.compare(
-            {name: layer_call(name, operation, batch) for name in names}, repeats=repeats
-        )
-        for operation in OPERATIONS
-        if operation != "conv_backward_input"  # no step needs the first layer's
-    }
+def layers(names: Sequence[str], batch: int, repeats: int, network=NETWORK) -> dict[str, dict]:
+    """Times of a step's operations by each strategy, alternated: operation → strategy → Timing.
+
+    Seconds for a batch, with `operations`' names. PEAK beside the strategies is the time of a
+    multiply-add at the peak of one core.
+    """
+    sweep, work = machine.peak_sweep()
+    result = {}
+    for operation in operations(network):
+        calls = {name: layer_call(name, operation, batch, network) for name in names}
+        timings = timing.compare(calls | {PEAK: sweep}, repeats=repeats)
+        result[operation] = timings | {PEAK: scaled(timings[PEAK], 2 / work)}
+    return result
 
 
-OPERATIONS = [
-    name for name in CONTRACT if name.split("_")[0] in ("conv", "pool", "dense", "sigmoid", "cross")
-]
+def operations(network: Network, needed: bool = True) -> dict[str, tuple[str, Place]]:
+    """A network's operations by name, such as conv2_forward: that of the contract, and the layer.
+
+    Elementwise ones are there once, for the first layer that has them: "relu". Those that no step
+    calls, such as the gradient of the images, are there unless only the `needed` ones are wanted.
+    """
+    work, result = network.multiply_adds, {}
+    above = network.places[network.first_learned + 1 : -1]
+    for operation in CONTRACT:
+        kind, part = re.fullmatch("(.+?)((?:_forward|_backward).*)?", operation).groups("")
+        for place in (place for place in network.places if place.layer.operation == kind):
+            name = (kind if place.layer.elementwise else place.name) + part
+            called = part in ("", "_forward") or (part == "_backward" and place in above)
+            if called or not needed or name.replace("_bias", "_weights") in work:
+                result.setdefault(name, (operation, place))
+    return result | {"cross_entropy": ("cross_entropy", network.places[-1])}
 
 
-def shapes(operation: str, batch: int) -> dict[str, tuple[int, ...]]:
-    """Argument shapes of an operation at the network's sizes, by argument."""
-    one_of("operation", operation, OPERATIONS)
-    net, layer = Network(), operation.split("_")[0]
-    place = net[layer if layer in ("conv", "pool") else "dense"]
+def shapes(operation: str, batch: int, network=NETWORK) -> dict[str, tuple[int, ...]]:
+    """Argument shapes of one of a network's `operations`, by argument."""
+    known = operations(network, needed=False)
+    one_of("operation", operation, known)
+    operation, place = known[operation]
     sizes = {"N": batch, "D": prod(place.input_shape), "O": prod(place.shape)}
-    if layer in ("conv", "pool"):
-        letters = "CHWFPQ" if layer == "conv" else "CHWCPQ"
+    if len(place.shape) == 3:
+        letters = "CHWFPQ" if operation.startswith("conv") else "CHWCPQ"
         sizes |= zip(letters, place.input_shape + place.shape, strict=True)
-        sizes["K"] = place.layer.kernel if layer == "conv" else place.layer.size
+        sizes["K"] = vars(place.layer).get("kernel") or vars(place.layer).get("size")
     return {
-        name: (batch, *net["conv"].shape) if letters == "..." else tuple(sizes[i] for i in letters)
+        name: (batch, *place.shape) if letters == "..." else tuple(sizes[i] for i in letters)
         for name, letters in CONTRACT[operation].items()
     }
 
 
-def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
+def layer_call(name: str, operation: str, batch: int, network=NETWORK) -> Callable[[], object]:
     """A checked call of one operation by a strategy, at the network's sizes."""
     strategy = KERNELS[name]
-    arrays, options = layer_arguments(operation, batch, strategy.dtype)
+    arrays, options = layer_arguments(operation, batch, strategy.dtype, network)
+    operation, _ = operations(network, needed=False)[operation]
     checked(operation, name, getattr(strategy, operation), arrays, options)
     kernel = strategy.kernel(operation)
     if on_device := strategy.optional("on_device"):  # a GPU is timed without copies
@@ -141,17 +163,17 @@ def layer_call(name: str, operation: str, batch: int) -> Callable[[], object]:
     return lambda: kernel(*arrays, *options)
 
 
-def layer_arguments(operation: str, batch: int, dtype=np.float32) -> tuple[list, tuple]:
+def layer_arguments(operation: str, batch: int, dtype=np.float32, network=NETWORK) -> tuple:
     """Random arrays for an operation at the network's sizes, and the stride if it takes one."""
-    rng, net = np.random.default_rng(0), Network()
+    rng = np.random.default_rng(0)
     arrays = [
-        rng.integers(0, net.classes, shape)
+        rng.integers(0, network.classes, shape)
         if argument == "labels"
         else rng.uniform(0.02, 0.98, shape).astype(dtype)
-        for argument, shape in shapes(operation, batch).items()
+        for argument, shape in shapes(operation, batch, network).items()
     ]
-    stride = net["pool"].layer.stride if operation.startswith("pool") else (1,)
-    return arrays, stride if operation in STRIDES else ()
+    operation, place = operations(network, needed=False)[operation]
+    return arrays, (place.layer.stride or (1,)) if operation in STRIDES else ()
 
 
 def checked(operation: str, name: str, kernel: Callable, arrays: list, options: tuple) -> None:
@@ -205,27 +227,27 @@ class Resident:
 # --- times of whole training steps and epochs, with all contestants alternating in one run --------
 
 EPOCH = 60_000  # images
-PEERS = listed(Entry("torch", "PyTorch, on a GPU too", "cnnlab.measure.torch_peer:peers"))
 FLOPS = 2 * sum(Network().multiply_adds.values()) * EPOCH  # an epoch's multiply-adds alone
+PEERS = listed(Entry("torch", "PyTorch, on a GPU too", "cnnlab.measure.torch_peer:peers"))
 
 
 def contestants(
-    names: Sequence[str], data, batch: int, n_threads: int, against: str | None
+    names: Sequence[str], data, batch: int, n_threads: int, against: str | None, network=NETWORK
 ) -> dict[str, Contestant | Resident]:
     """Contestants by name: one for each of KERNELS in `names`, and the peer `against`, or None.
 
-    A strategy that keeps its data on the device has a contestant for each way to launch a step.
+    A strategy that keeps the network's data on the device has one for each way to launch a step.
     """
     outcome = {}
     for strategy in (KERNELS[name] for name in names):
-        if resident_steps := strategy.optional("resident_steps"):
-            params, data_set = Network().parameters(0), (data.train_images, data.train_labels)
+        if resident_steps := strategy.fused("resident_steps", network):
+            params, data_set = network.parameters(0), (data.train_images, data.train_labels)
             algorithms = resident_steps(params, *data_set, batch=batch, rate=RATE)
             outcome |= {name: Resident(*way, data) for name, way in algorithms.items()}
         else:
-            outcome[strategy.name] = Contestant(strategy, data, batch, n_threads)
+            outcome[strategy.name] = Contestant(strategy, data, batch, n_threads, network)
     if against is not None:
-        outcome |= find("against", against, PEERS)(data, batch, n_threads)
+        outcome |= find("against", against, PEERS)(data, batch, n_threads, network)
     return outcome
 
 
@@ -256,10 +278,10 @@ def scaled(timing: Timing, factor: float) -> Timing:
 
 
 def epochs(
-    outcome: dict[str, Contestant | Resident], batch: int, repeats: int, *, min_time: float = 0.1
+    outcome: dict[str, Contestant | Resident], batch: int, repeats: int, **how
 ) -> dict[str, Timing]:
-    """The time of an epoch of 60,000 images by each contestant; all are checked first."""
-    timings = step_times(outcome, repeats=repeats, min_time=min_time)
+    """The time of an epoch of 60,000 images by each contestant; `how` is as in `step_times`."""
+    timings = step_times(outcome, repeats=repeats, **how)
     return {name: scaled(timing, EPOCH / batch) for name, timing in timings.items()}
 
 
@@ -299,12 +321,15 @@ def keep(report: dict, folder: Path) -> Path:
     """Write a report of `bench.run` to bench-<processor>-<vectors>.json in a folder; the path.
 
     The folder is created if it does not exist. The same processor, told to use narrower vectors,
-    has a report of its own.
+    has a report of its own; so have networks and batches other than the usual.
     """
     folder.mkdir(parents=True, exist_ok=True)
     hardware = f"{report['machine']['cpu']} {vectors(report)}"
     if cuda.gpu()[0]:
         hardware += f" {cuda.where()}"
+    row = report["results"][0]
+    network, batch = row.get("network", REPORT), row.get("batch", BATCH)
+    hardware += f" {network}" * (network != REPORT) + f" batch {batch}" * (batch != BATCH)
     hardware = re.sub(r"\W+", "-", hardware.lower()).strip("-")
     path = folder / f"bench-{hardware}.json"
     with replacing(path) as file:
@@ -317,33 +342,18 @@ def vectors(report: dict) -> str:
     return str(report["machine"]["simd"] or "").partition(",")[0]
 
 
-def recorded(folder: Path = MEASUREMENTS) -> list[dict]:
-    """The rows of `results` in all reports of a folder; empty if there is no folder."""
+def recorded(folder: Path = MEASUREMENTS, network: str = REPORT) -> list[dict]:
+    """The rows on a network in all reports of a folder, if there is one; older ones name none."""
     files = sorted(folder.glob("bench-*.json"))
-    return [row for file in files for row in json.loads(file.read_text("utf-8"))["results"]]
+    rows = (row for file in files for row in json.loads(file.read_text("utf-8"))["results"])
+    return [row for row in rows if row.get("network", REPORT) == network]
 
 
 # --- epochs timed in fresh processes, one process after the other ---------------------------------
 
-ALONE, TOGETHER, PEAK = "one on its own", "one a core", "peak"
 
-
-def fresh_epochs(
-    processes: int,
-    names: Sequence[str],
-    data,
-    batch: int,
-    n_threads: int,
-    against: str | None,
-    repeats: int,
-) -> tuple[dict[str, Timing], dict[str, dict]]:
-    """The time of an epoch by each contestant, over that many fresh processes; facts about each.
-
-    With one, it is measured in this process. Beside the contestants of `steps.contestants` there
-    are PEAK, an epoch's multiply-adds at the peak of one core, and, where there are several cores,
-    the networks of `OnTheirOwn`: ALONE, one of them, and TOGETHER, one on each of the cores.
-    """
-    plan = names, data, batch, n_threads, against, repeats
+def fresh_epochs(processes: int, *plan) -> tuple[dict[str, Timing], dict[str, dict]]:
+    """What `in_this_process` returns, over that many fresh processes; with one, it is this one."""
     if processes == 1:
         return in_this_process(*plan)
     outcome = []
@@ -356,23 +366,27 @@ def fresh_epochs(
     return {name: pooled([one[name] for one in timings]) for name in timings[0]}, facts[0]
 
 
-def in_this_process(names, data, batch, n_threads, against, repeats):
-    """What `epochs` returns, all alternating."""
-    outcome = contestants(names, data, batch, n_threads, against)
-    sweep, flops = machine.peak_sweep()
-    others, factors = {PEAK: sweep}, {PEAK: FLOPS / flops}
-    cores = thread_pool.usable_cores()
-    if cores > 1:
-        on_their_own = OnTheirOwn(Contestant(KERNELS["vector"], data, batch), cores)
+def in_this_process(
+    names: Sequence[str], data, batch: int, n_threads: int, against, repeats: int, network=NETWORK
+) -> tuple[dict[str, Timing], dict[str, dict]]:
+    """The time of an epoch by each of the `contestants`, all alternating; facts about each.
+
+    Beside them are PEAK, an epoch's multiply-adds at the peak of one core, and, where there are
+    several cores and `vector` fuses the network's steps, networks of `OnTheirOwn`: ALONE, one of
+    them, and TOGETHER, one on each of the cores.
+    """
+    outcome = contestants(names, data, batch, n_threads, against, network)
+    sweep, work = machine.peak_sweep()
+    others, cores = {PEAK: sweep}, thread_pool.usable_cores()
+    one = Contestant(KERNELS["vector"], data, batch, network=network)
+    if cores > 1 and one.replica.loop() is not None:
+        on_their_own = OnTheirOwn(one, cores)
         others |= {ALONE: functools.partial(on_their_own, 1)}
         others |= {TOGETHER: functools.partial(on_their_own, cores)}
-    timings = step_times(outcome, others=others, repeats=repeats)
-    facts = {
-        name: {"n_threads": one.n_threads, "machine": one.hardware} for name, one in outcome.items()
-    }
-    return {
-        name: scaled(timing, factors.get(name, EPOCH / batch)) for name, timing in timings.items()
-    }, facts
+    timings = epochs(outcome, batch, repeats, others=others)
+    step = 2 * batch * sum(network.multiply_adds.values())
+    facts = {k: {"n_threads": a.n_threads, "machine": a.hardware} for k, a in outcome.items()}
+    return timings | {PEAK: scaled(timings[PEAK], step / work)}, facts
 
 
 # --- the report of `python -m cnnlab bench`, as data and as text ----------------------------------
@@ -384,7 +398,8 @@ def run(
     names: Sequence[str],
     data,
     *,
-    batch: int = 64,
+    network: str = REPORT,
+    batch: int = BATCH,
     n_threads: int = 1,
     against: str | None = None,
     repeats: int = 11,
@@ -394,19 +409,20 @@ def run(
     """Measure strategies on this machine; return the report that `bench --json` prints.
 
     Its `results` hold a row for each contestant: seconds per epoch, GFLOP/s, the share of one
-    core's measured peak, the speedup over `ratio_to`, and the seconds of each operation. Times and
-    speedups come with intervals that hold for one process, or for as many fresh `processes`.
-    `bound` is how fast each of the networks of `OnTheirOwn` is beside one alone, None on one core;
-    measured anew, once, where it is below QUIET.
-    Raises ValueError if there are fewer images than a batch has.
+    core's measured peak, the speedup over `ratio_to`, the seconds of each operation, and what
+    `of_peak` returns. Times and speedups come with intervals that hold for one process, or for as
+    many fresh `processes`. `ratio_to` is PyTorch on the processor, in the faster of its layouts, if
+    it is measured, else plain loops. `bound` is how fast each of the networks of `OnTheirOwn` is
+    beside one alone, None without them; measured anew, once, where it is below QUIET.
+    Raises ValueError for an unknown network, or if there are fewer images than a batch has.
     """
-    if batch > len(data.train_images):
-        raise ValueError(
-            f"batch: expected at most the {len(data.train_images)} images, got {batch}"
-        )
+    one_of("network", network, NETWORKS)
+    check_batch_size(data, batch)
+    net = NETWORKS[network]
+    flops = 2 * EPOCH * sum(net.multiply_adds.values())
     where = "in this process" if processes == 1 else f"in {processes} fresh processes"
     print(f"measuring whole steps {where}, then layers", file=progress)
-    plan = processes, names, data, batch, n_threads, against, repeats
+    plan = processes, names, data, batch, n_threads, against, repeats, net
     timings, facts = fresh_epochs(*plan)
     if (bound := of_cores(timings)) and bound < QUIET:
         print(f"not quiet: {said(bound)}; measuring again", file=progress)
@@ -415,8 +431,11 @@ def run(
             timings, bound = again, of_cores(again)
     peak = timings[PEAK]
     with thread_pool.threads(n_threads):
-        by_layer = layers(names, batch, max(3, repeats // 2))
-    base = against or (BASE if BASE in names else names[0])
+        by_layer = layers(names, batch, max(3, repeats // 2), net)
+    here = machine.describe()
+    peers = [name for name in facts if name not in names and facts[name]["machine"] == here["cpu"]]
+    base = BASE if BASE in names else names[0]
+    base = min(peers, key=lambda name: timings[name].median, default=base)
     results = []
     for name in facts:
         epoch = timings[name]
@@ -424,6 +443,7 @@ def run(
         results.append(
             {
                 "kernels": name,
+                "network": network,
                 "n_ranks": 1,
                 "data": data.name,
                 "n_images": EPOCH,
@@ -436,7 +456,7 @@ def run(
                 "images_per_second": EPOCH / epoch.median,
                 "train_loss": None,
                 "test_accuracy": None,
-                "gflops": FLOPS / epoch.median / 1e9,
+                "gflops": flops / epoch.median / 1e9,
                 "peak_fraction": timing.ratio(peak, epoch).value,
                 "ratio_to": base,
                 "ratio": ratio.value,
@@ -446,23 +466,42 @@ def run(
                     for operation, group in by_layer.items()
                     if name in group
                 },
+                "of_peak": of_peak(name, by_layer, batch, net),
                 **facts[name],
             }
         )
     return {
         "results": results,
         "ratio_to": base,
-        "peak_gflops": FLOPS / peak.median / 1e9,
+        "peak_gflops": flops / peak.median / 1e9,
         "bound": bound,
-        "machine": machine.describe(),
+        "machine": here,
     }
+
+
+def of_peak(name: str, by_layer: dict[str, dict], batch: int, network: Network) -> dict[str, float]:
+    """The fraction of one core's peak that a strategy reaches, by layer and by operation.
+
+    Only where there are multiply-adds, and `layers` has timed them.
+    """
+    result, work = {}, network.multiply_adds
+    for place in network.places:
+        fractions = {
+            part: batch * work[part] * timing.ratio(group[PEAK], group[name]).value
+            for part, group in by_layer.items()
+            if re.fullmatch(f"{place.name}_(forward|backward_(weights|input))", part)
+            if part in work and name in group
+        }
+        if fractions:
+            least = sum(work[part] for part in fractions)
+            result[place.name] = least / sum(work[part] / fractions[part] for part in fractions)
+        result |= fractions
+    return result
 
 
 def of_cores(timings: dict[str, Timing]) -> float | None:
     """How fast networks on their own are on all cores at once, beside one alone."""
-    if TOGETHER not in timings:
-        return None
-    return timing.ratio(timings[ALONE], timings[TOGETHER]).value
+    return timing.ratio(timings[ALONE], timings[TOGETHER]).value if TOGETHER in timings else None
 
 
 def said(bound: float) -> str:
@@ -492,7 +531,9 @@ def efficiencies(report: dict) -> list[str]:
 
 def table(report: dict) -> str:
     """A report of `run` as text."""
-    batch, results = report["results"][0]["batch"], report["results"]
+    results = report["results"]
+    network, batch = results[0].get("network", REPORT), results[0]["batch"]
+    start = "An" if network == REPORT else f"{network}: an"
     head = "", "seconds", "GFLOP/s", "of peak", f"times faster than {report['ratio_to']}"
     steps = [
         (
@@ -512,11 +553,25 @@ def table(report: dict) -> str:
     names = "seconds by operation", *(row["kernels"] for row in by_layer)
     return "\n".join(
         [
-            f"An epoch of {EPOCH:,} images at batch {batch}, median and 95 % interval; one core's "
-            f"measured peak: {report['peak_gflops']:.0f} GFLOP/s",
+            f"{start} epoch of {EPOCH:,} images at batch {batch}, median and 95 % interval; "
+            f"one core's measured peak: {report['peak_gflops']:.0f} GFLOP/s",
             arguments.table([head, *steps], "<>>><"),
             *efficiencies(report),
             "",
             arguments.table([names, *operations], "<" + ">" * len(by_layer)),
         ]
     )
+
+
+def page(report: dict) -> str:
+    """A report of `run` as a page: the machine, the tables, and fractions of the peak by layer."""
+    results = report["results"]
+    shares = [{"whole step": row["peak_fraction"]} | row["of_peak"] for row in results]
+    rows = [
+        (part, *(f"{one[part]:.0%}" if part in one else "" for one in shares))
+        for part in dict.fromkeys(part for one in shares for part in one)
+    ]
+    head = "of one core's measured peak", *(row["kernels"] for row in results)
+    fractions = arguments.table([head, *rows], "<" + ">" * len(results))
+    start = f"Network {results[0]['network']}, batches of {results[0]['batch']}"
+    return "\n\n".join([start, machine.summary(), table(report), fractions]) + "\n"

@@ -5,55 +5,76 @@ PyTorch is not a dependency: this module is imported only for `--against torch`.
 
 import numpy as np
 import torch
-from torch.nn import functional
+from torch.nn import functional as nn
 
 from cnnlab.kernels import BASE, KERNELS
-from cnnlab.measure.bench import Contestant
-from cnnlab.network import Network
+from cnnlab.measure.bench import NETWORK, Contestant
+from cnnlab.network import Network, layers
 from cnnlab.training import RATE
 
 
-def peers(data, batch: int, n_threads: int) -> dict[str, "TorchContestant"]:
-    """PyTorch on the processor and, where it has a GPU, on that: eagerly, and as a CUDA graph."""
-    kinds = {"torch": TorchContestant}
+def peers(data, batch: int, n_threads: int, network: Network) -> dict[str, "TorchContestant"]:
+    """PyTorch on the processor in two layouts; on a GPU, if any, eagerly and as a CUDA graph."""
+    kinds = {"torch": TorchContestant, "torch, channels-last": ChannelsLast}
     if torch.cuda.is_available():
         kinds |= {"torch, GPU": TorchOnGpu, "torch, GPU graph": TorchGraph}
-    return {name: kind(data, batch, n_threads) for name, kind in kinds.items()}
+    return {name: kind(data, batch, n_threads, network) for name, kind in kinds.items()}
+
+
+# Each kind of layer: its inputs (N, …), then weights and bias if it has them → its output (N, …).
+FORWARD = {
+    layers.Conv: lambda layer, x, w, b: nn.conv2d(x, w, b),
+    layers.Pool: lambda layer, x, w, b: nn.conv2d(x, w, b, stride=layer.stride, groups=len(w)),
+    layers.AveragePool: lambda layer, x: nn.avg_pool2d(x, layer.size, layer.stride),
+    layers.MaxPool: lambda layer, x: nn.max_pool2d(x, layer.size, layer.stride),
+    layers.Dense: lambda layer, x, w, b: nn.linear(x.flatten(1), w, b),
+    layers.Sigmoid: lambda layer, x: torch.sigmoid(x),
+    layers.ReLU: lambda layer, x: torch.relu(x),
+}
 
 
 class TorchContestant(Contestant):
     """The network in PyTorch's eager mode. Pooling is a convolution with one group for each map."""
 
-    device = "cpu"
+    device, memory_format = "cpu", torch.contiguous_format
 
-    def __init__(self, data, batch: int, n_threads: int):
-        super().__init__(KERNELS[BASE], data, batch)
+    def __init__(self, data, batch: int, n_threads: int, network=NETWORK):
+        super().__init__(KERNELS[BASE], data, batch, network=network)
         self.n_threads = n_threads
         torch.set_num_threads(n_threads)
         self.x = torch.from_numpy(self.replica.images).to(self.device)
         self.y = torch.from_numpy(self.replica.labels).to(self.device)
-        shapes = dict(Network().parameter_shapes)
-        maps, rows, columns = shapes["pool_w"]
-        shapes["pool_w"] = maps, 1, rows, columns
-        self.weights = [
-            torch.from_numpy(array).reshape(shapes[name]).to(self.device).requires_grad_()
-            for name, array in zip(shapes, self.replica.params, strict=True)
+        self.weights = [self.weight(torch.from_numpy(array)) for array in self.replica.params]
+        rest = iter(self.weights)
+        self.places = [  # but the last, each with its weights and bias
+            (place, [next(rest) for _ in place.layer.parameter_shapes(place.input_shape)])
+            for place in network.places[:-1]
         ]
         self.optimizer = torch.optim.SGD(self.weights, lr=RATE / batch)
 
-    def loss(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Loss of a batch, summed over images and classes."""
-        conv_w, conv_b, pool_w, pool_b, dense_w, dense_b = self.weights
-        maps, _, stride, _ = pool_w.shape
-        y = torch.sigmoid(functional.conv2d(x, conv_w, conv_b))
-        y = functional.conv2d(y, pool_w, pool_b, stride=stride, groups=maps)
-        z = functional.linear(torch.sigmoid(y).flatten(1), dense_w, dense_b)
-        onehot = functional.one_hot(labels, z.shape[1]).to(z.dtype)
-        return functional.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
+    def weight(self, array: torch.Tensor) -> torch.Tensor:
+        """A parameter of PyTorch's from one of ours: (C,K,K) of a pooling is (C,1,K,K) there."""
+        array = array.unsqueeze(1) if array.ndim == 3 else array
+        order = self.memory_format if array.ndim == 4 else torch.contiguous_format
+        return array.to(self.device, memory_format=order, copy=True).requires_grad_()
 
-    def train(self, order) -> None:
-        """Train on the images numbered in `order`, one batch; the parameters are the replica's."""
-        self.step(torch.from_numpy(order))
+    def loss(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Loss of a batch, summed over images and classes; the last sigmoid is a part of it."""
+        z = x
+        for place, weights in self.places:
+            z = FORWARD[type(place.layer)](place.layer, z, *weights)
+        onehot = nn.one_hot(labels, z.shape[1]).to(z.dtype)
+        return nn.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
+
+    def steps(self) -> None:
+        """Make the next `n_steps` training steps; the parameters stay PyTorch's."""
+        for chosen in torch.from_numpy(self.next_batches()).to(self.device).split(self.batch):
+            self.step(chosen)
+
+    def train(self, order: np.ndarray) -> None:
+        """Train on the images numbered in `order`, one batch; fetch the parameters."""
+        self.step(torch.from_numpy(order).to(self.device))
+        fetch(self.weights, self.replica.params)
 
     def step(self, chosen: torch.Tensor) -> None:
         """One step on the images numbered in `chosen`."""
@@ -70,6 +91,12 @@ class TorchContestant(Contestant):
         return grads
 
 
+class ChannelsLast(TorchContestant):
+    """Filters in the order (F,K,K,C), in which PyTorch then also leaves what layers give."""
+
+    memory_format = torch.channels_last
+
+
 def fetch(tensors: list[torch.Tensor], arrays) -> None:
     """Copy tensors, wherever they are, to arrays of as many elements."""
     for array, tensor in zip(arrays, tensors, strict=True):
@@ -81,8 +108,8 @@ class TorchOnGpu(TorchContestant):
 
     device = "cuda"
 
-    def __init__(self, data, batch: int, n_threads: int):
-        super().__init__(data, batch, n_threads)
+    def __init__(self, data, batch: int, n_threads: int, network=NETWORK):
+        super().__init__(data, batch, n_threads, network)
         torch.backends.cudnn.allow_tf32 = False  # in float32, as the others
         self.n_steps = len(self.y) // batch
 
@@ -92,22 +119,16 @@ class TorchOnGpu(TorchContestant):
         return f"GPU: {torch.cuda.get_device_name()}"
 
     def steps(self) -> None:
-        """Make the next `n_steps` training steps; the parameters stay on the GPU."""
-        for chosen in torch.from_numpy(self.next_batches()).to(self.device).split(self.batch):
-            self.step(chosen)
+        """Make the next `n_steps` training steps, and wait for them."""
+        super().steps()
         torch.cuda.synchronize()
-
-    def train(self, order: np.ndarray) -> None:
-        """Train on the images numbered in `order`, one batch; fetch the parameters."""
-        self.step(torch.from_numpy(order).to(self.device))
-        fetch(self.weights, self.replica.params)
 
 
 class TorchGraph(TorchOnGpu):
     """A step on a GPU as a CUDA graph, replayed for each batch."""
 
-    def __init__(self, data, batch: int, n_threads: int):
-        super().__init__(data, batch, n_threads)
+    def __init__(self, data, batch: int, n_threads: int, network=NETWORK):
+        super().__init__(data, batch, n_threads, network)
         self.chosen, self.graph = torch.arange(batch, device=self.device), torch.cuda.CUDAGraph()
         kept, side = [weight.detach().clone() for weight in self.weights], torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

@@ -283,6 +283,8 @@ def draw(report: dict, file: Path) -> None:
     }
     base = BASE if BASE in timings else report["ratio_to"]
     title = f"An epoch of {rows[0]['n_images']:,} images, batches of {rows[0]['batch']}"
+    if (network := rows[0].get("network", "report")) != "report":
+        title = f"{network}: a{title[1:]}"
     if simd := bench.vectors(report):
         title += f", with {simd}"
     axes = speedups(timings, base=base, per="epoch", title=title)

@@ -39,6 +39,11 @@ def parse_whole(text: str) -> int:
     return _number(text, int, at_least, 1)
 
 
+def parse_several(text: str) -> list[int]:
+    """The whole numbers of at least 1 in an option's text, separated by commas; else as above."""
+    return [parse_whole(number) for number in text.split(",")]
+
+
 def parse_positive(text: str) -> float:
     """The positive finite number in an option's text; else argparse.ArgumentTypeError."""
     return _number(text, float, positive)

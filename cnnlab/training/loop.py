@@ -210,11 +210,16 @@ def check_plan(data, strategy, epochs, batch, rate, seed, n_threads) -> None:
     for name, number, least in (("epochs", epochs, 1), ("batch", batch, 1), ("seed", seed, 0)):
         at_least(name, number, least)
     positive("rate", rate)
-    if batch > len(data.train_images):
-        raise ValueError(
-            f"batch: expected at most the {len(data.train_images)} images, got {batch}"
-        )
+    check_batch_size(data, batch)
     if n_threads is not None and n_threads != 1 and not strategy.parallel:
         raise ValueError(
             f"n_threads: expected 1, {strategy.name} runs on one thread, got {n_threads}"
+        )
+
+
+def check_batch_size(data, batch: int) -> None:
+    """Raise ValueError where a batch has more images than there are to train on."""
+    if batch > len(data.train_images):
+        raise ValueError(
+            f"batch: expected at most the {len(data.train_images)} images, got {batch}"
         )

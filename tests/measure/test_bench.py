@@ -11,6 +11,7 @@ from cnnlab.kernels import KERNELS
 from cnnlab.measure import EPOCH, FLOPS, bench, machine, timing
 from cnnlab.measure.bench import Contestant, exact_gradients
 from cnnlab.measure.timing import Timing
+from cnnlab.network import NETWORKS, AveragePool, Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.training import RATE, method
 
 
@@ -93,7 +94,9 @@ def test_as_many_networks_as_threads_are_trained_on_their_own(monkeypatch):
 
 
 def test_the_shapes_are_those_of_a_step_of_the_reports_network():
-    shapes = {operation: bench.shapes(operation, 7) for operation in bench.OPERATIONS}
+    named = bench.operations(NETWORKS["report"], needed=False)
+    shapes = {operation: bench.shapes(operation, 7) for operation in named}
+    assert named.keys() - bench.operations(NETWORKS["report"]).keys() == {"conv_backward_input"}
     assert shapes["conv_forward"] == {
         "x": (7, 1, 28, 28), "w": (6, 1, 5, 5), "b": (6,), "z": (7, 6, 24, 24)
     }  # fmt: skip
@@ -103,6 +106,27 @@ def test_the_shapes_are_those_of_a_step_of_the_reports_network():
     assert shapes["dense_backward_weights"] == {"x": (7, 216), "dz": (7, 10), "dw": (10, 216)}
     assert shapes["sigmoid"] == {"z": (7, 6, 24, 24), "y": (7, 6, 24, 24)}
     assert shapes["cross_entropy"] == {"y": (7, 10), "labels": (7,), "dz": (7, 10)}
+
+
+TINY = Network(
+    (Conv(2, 5), ReLU(), AveragePool(2), Conv(2, 3), ReLU(), MaxPool(5), Dense(10), Sigmoid())
+)
+
+
+def test_operations_have_the_names_and_sizes_of_their_layers():
+    named = bench.operations(TINY)
+    assert {name for name in named if "backward" in name} == {
+        "conv1_backward_weights", "conv1_backward_bias", "conv2_backward_input",
+        "conv2_backward_weights", "conv2_backward_bias", "pool_backward_input",
+        "max_pool_backward", "dense_backward_input", "dense_backward_weights",
+        "dense_backward_bias", "relu_backward",
+    }  # fmt: skip
+    assert {"sigmoid", "relu", "cross_entropy", "max_pool_forward"} <= named.keys()
+    assert bench.shapes("conv2_forward", 3, TINY)["x"] == (3, 2, 12, 12)
+    assert bench.shapes("relu", 3, TINY)["y"] == (3, 2, 24, 24)
+    assert bench.shapes("max_pool_forward", 3, TINY)["z"] == (3, 2, 2, 2)
+    assert bench.shapes("cross_entropy", 3, TINY)["y"] == (3, 10)
+    assert bench.layer_arguments("pool_forward", 3, network=TINY)[1] == (2,)
 
 
 def test_a_wrong_operation_is_not_timed(monkeypatch):
@@ -123,18 +147,24 @@ REPORT = {
 
 
 @pytest.mark.parametrize(
-    ("gpu", "name"),
+    ("gpu", "row", "name"),
     [
-        (None, "bench-intel-xeon-2-20ghz-avx-512.json"),
-        ("Tesla T4", "bench-intel-xeon-2-20ghz-avx-512-tesla-t4.json"),
+        (None, {"batch": 64}, "bench-intel-xeon-2-20ghz-avx-512.json"),
+        ("Tesla T4", {}, "bench-intel-xeon-2-20ghz-avx-512-tesla-t4.json"),
+        (
+            None,
+            {"network": "lenet5", "batch": 32},
+            "bench-intel-xeon-2-20ghz-avx-512-lenet5-batch-32.json",
+        ),
     ],
 )
-def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, gpu, name):
+def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, gpu, row, name):
+    report = REPORT | {"results": [row]}
     monkeypatch.setattr(bench.cuda, "gpu", lambda: (gpu is not None, gpu))
     monkeypatch.setattr(bench.cuda, "where", lambda: gpu)
-    path = bench.keep(REPORT, tmp_path / "new" / "folder")
+    path = bench.keep(report, tmp_path / "new" / "folder")
     assert path == tmp_path / "new" / "folder" / name
-    assert json.loads(path.read_text()) == REPORT and path.read_text().endswith("}\n")
+    assert json.loads(path.read_text()) == report and path.read_text().endswith("}\n")
     assert [file.name for file in path.parent.iterdir()] == [name]
 
 
@@ -143,8 +173,11 @@ def test_recorded_rows_are_those_of_all_files(tmp_path):
     for number in (1, 2):
         content = {"results": [{"kernels": "loops", "number": number}]}
         (tmp_path / f"bench-{number}.json").write_text(json.dumps(content))
+    other = {"results": [{"kernels": "loops", "network": "lenet5", "number": 3}]}
+    (tmp_path / "bench-3.json").write_text(json.dumps(other))
     (tmp_path / "other.json").write_text("{}")
     assert [row["number"] for row in bench.recorded(tmp_path)] == [1, 2]
+    assert [row["number"] for row in bench.recorded(tmp_path, "lenet5")] == [3]
 
 
 def test_the_committed_measurements_can_be_read():
@@ -170,8 +203,10 @@ def test_every_contestant_has_a_row(measured):
         assert row["images_per_second"] == pytest.approx(EPOCH / row["seconds_per_epoch"])
         assert row["gflops"] == pytest.approx(FLOPS / row["seconds_per_epoch"] / 1e9)
         assert 0 < row["peak_fraction"] < 1.5
-        assert set(row["layers"]) == {*bench.OPERATIONS} - {"conv_backward_input"}
+        assert set(row["layers"]) == set(bench.operations(NETWORKS["report"]))
         assert (row["batch"], row["n_threads"], row["n_images"]) == (16, 1, 60_000)
+        assert row["network"] == "report"
+        assert set(row["of_peak"]) == {"conv", "pool", "dense", *Network().multiply_adds}
 
 
 def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
@@ -187,6 +222,36 @@ def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
     monkeypatch.setattr(bench, "layers", lambda *_: {})
     result = bench.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
     assert result["ratio_to"] == "vector" and result["results"][0]["layers"] == {}
+
+
+def test_any_network_is_measured_against_the_faster_layout_of_the_peer(monkeypatch):
+    here = {"n_threads": 1, "machine": machine.describe()["cpu"]}
+    facts = dict.fromkeys(["loops", "torch", "torch, channels-last"], here)
+    facts |= {"torch, GPU": {"n_threads": 1, "machine": "GPU: T4"}}
+    seconds = dict(zip([*facts, bench.PEAK], [6.0, 3.0, 2.0, 1.0, 0.5], strict=True))
+
+    def epochs(processes, *plan):
+        assert plan[-1] is TINY
+        return {name: Timing(name, (s,)) for name, s in seconds.items()}, facts
+
+    monkeypatch.setitem(NETWORKS, "tiny", TINY)
+    monkeypatch.setattr(bench, "fresh_epochs", epochs)
+    data = load("digits", 8, 10)
+    how = {"network": "tiny", "batch": 4, "repeats": 1, "progress": io.StringIO()}
+    report = bench.run(["loops"], data, against="torch", **how)
+    first, *others = report["results"]
+    assert report["ratio_to"] == "torch, channels-last" and first["ratio"] == 1 / 3
+    work = 2 * 60_000 * sum(TINY.multiply_adds.values())
+    assert first["gflops"] == pytest.approx(work / 6e9) and first["peak_fraction"] == 0.5 / 6
+    assert set(first["layers"]) == set(bench.operations(TINY))
+    assert {"conv1", "conv2", "pool", "dense"} == first["of_peak"].keys() - TINY.multiply_adds
+    assert not any(row["layers"] or row["of_peak"] for row in others)
+    page = bench.page(report)
+    assert page.startswith("Network tiny, batches of 4\n\nprocessor ")
+    assert "tiny: an epoch of 60,000 images at batch 4, " in page
+    assert page.count("conv2_backward_input ") == 2  # its seconds, its fraction of the peak
+    with pytest.raises(ValueError, match="network: expected one of report, "):
+        bench.run(["loops"], data, network="vgg")
 
 
 ROW = {

@@ -2,18 +2,37 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
+from cnnlab.network import AveragePool, Conv, Dense, MaxPool, Network, Pool, ReLU, Sigmoid
 
 torch = pytest.importorskip("torch")
 
 
-def test_torch_is_the_same_network():
+ALL_LAYERS = Network(
+    (
+        *(Conv(3, 5), ReLU(), MaxPool(2), Conv(4, 3), Sigmoid(), AveragePool(2), Pool(2)),
+        *(ReLU(), Dense(6), ReLU(), Dense(10), Sigmoid()),
+    )
+)
+
+
+@pytest.mark.parametrize("network", [Network(), ALL_LAYERS])
+def test_torch_is_the_same_network(network):
     from cnnlab.measure.bench import contestants
 
-    result = contestants([], load("digits", 64, 10), 16, 1, "torch")
-    assert result.keys() == {"torch"} or torch.cuda.is_available()
+    result = contestants([], load("digits", 64, 10), 16, 1, "torch", network)
+    assert result.keys() == {"torch", "torch, channels-last"} or torch.cuda.is_available()
     for peer in result.values():
         peer.check()
         peer.steps()
+    assert result["torch, channels-last"].weights[0].stride() == (25, 1, 5, 1)  # one channel
+
+
+def test_a_wrong_layer_of_torch_is_found(monkeypatch):
+    from cnnlab.measure.torch_peer import FORWARD, TorchContestant
+
+    monkeypatch.setitem(FORWARD, ReLU, lambda layer, x: torch.relu(x - 0.1))
+    with pytest.raises(AssertionError, match="gradients of"):
+        TorchContestant(load("digits", 64, 10), 16, 1, ALL_LAYERS).check()
 
 
 def test_steps_on_a_gpu_are_an_epoch_and_the_same_ones(monkeypatch):
