@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -99,7 +100,7 @@ def add_train_options(command: CommandLine) -> None:
     algorithms = "; ".join(f"{way.name}: {way.summary}" for way in OPTIMIZERS.values())
     option("--optimizer", default="sgd", choices=OPTIMIZERS, help=f"(default: sgd) {algorithms}")
     usual = ", ".join(f"{way.load().usual} of {way.name}" for way in OPTIMIZERS.values())
-    what = f"learning rate (default: {usual})"
+    what = f"learning rate (default: {usual}; in proportion, where the network has its own)"
     option("--rate", type=parse_positive, metavar="R", help=what)
     what = "of the initial parameters and the order of the images (default: 0)"
     option("--seed", type=int, default=0, metavar="N", help=what)
@@ -211,6 +212,7 @@ def train_virtually(chosen, data) -> int:
 def train_with(method, chosen, data) -> int:
     """Train with a method; rank 0 prints a line for each epoch and, with --json, a summary."""
     from cnnlab import training
+    from cnnlab.training.loop import guessing
 
     strategy = find(chosen.kernels or method.kernels or "vector")
     if method.kernels not in (None, strategy.name):
@@ -234,7 +236,7 @@ def train_with(method, chosen, data) -> int:
         save=chosen.save,
         resume=chosen.resume,
         progress=None if method.rank == 0 else False,
-        tell=show_epoch if method.rank == 0 else lambda row: None,
+        tell=partial(show_epoch, guessing(data)) if method.rank == 0 else lambda row: None,
     )
     method.close()
     for problem in result.unsaved:
@@ -256,11 +258,13 @@ def train_with(method, chosen, data) -> int:
     return method.leave(1 if result.unsaved else 0)
 
 
-def show_epoch(row: dict) -> None:
-    """Print a row of a training's history."""
+def show_epoch(guessing: float, row: dict) -> None:
+    """Print a row of a training's history, and whether that is no better than guessing."""
     learned = f"loss {row['loss']:.3f}, test accuracy {row['test_accuracy']:.2%}"
     took = f"{row['seconds']:.2f} s, {row['images_per_second']:,.0f} images/s"
     print(f"epoch {row['epoch']}: {learned}, {took}", flush=True)
+    if row["test_accuracy"] <= guessing:
+        print("no better than guessing: lower --rate", flush=True)
 
 
 def bench(chosen) -> int:

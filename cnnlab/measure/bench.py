@@ -150,7 +150,7 @@ def layer_arguments(operation: str, batch: int, dtype=np.float32) -> tuple[list,
         else rng.uniform(0.02, 0.98, shape).astype(dtype)
         for argument, shape in shapes(operation, batch).items()
     ]
-    stride = net["pool"].layer.stride if operation.startswith("pool") else (1,)
+    stride = net["pool"].layer.arguments if operation.startswith("pool") else (1,)
     return arrays, stride if operation in STRIDES else ()
 
 
