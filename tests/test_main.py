@@ -247,6 +247,15 @@ def test_impossible_virtual_ranks_are_one_line(capsys, words, text):
     assert text in capsys.readouterr().err
 
 
+def test_an_epoch_on_the_plateau_of_guessing_says_so_in_a_line(capsys):
+    words = "train --data digits --images 320 --epochs 1 --network lenet5 --rate".split()
+    assert main([*words, "3"]) == 0
+    *_, epoch, said = capsys.readouterr().out.splitlines()
+    assert epoch.startswith("epoch 1: ") and said == "no better than guessing: lower --rate"
+    assert main([*words, "0.05"]) == 0
+    assert "guessing" not in capsys.readouterr().out
+
+
 def test_train_steps_with_the_optimizer_asked_for(capsys, tmp_path):
     words = "train --data digits --images 96 --batch 32 --epochs 2 --optimizer adam --json".split()
     assert main([*words, "--save", str(tmp_path / "a.npz")]) == 0

@@ -132,7 +132,7 @@ class MaxPool(Pool):
         seen = np.lib.stride_tricks.sliding_window_view(x, (self.size, self.size), axis=(2, 3))
         seen = seen[:, :, :: self.stride, :: self.stride].swapaxes(3, 4)
         n, c, p, s, q, _ = seen.shape
-        return seen.reshape(n, c, p * s, q * s)
+        return np.ascontiguousarray(seen.reshape(n, c, p * s, q * s))
 
     def together(self, apart: np.ndarray, dx: np.ndarray) -> None:
         """Gradients of windows side by side → dx (N,C,H,W): where windows overlap, their sums."""
