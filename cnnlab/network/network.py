@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 # Usual rates, with batches of 16: lesson 04 shows the choice of the first, on MNIST.
-SIGMOID_RATE, RELU_RATE = 0.4, 0.05
+SIGMOID_RATE, RELU_RATE = 0.4, 0.04
 REPORT = Conv(6, 5), Sigmoid(), Pool(4), Sigmoid(), Dense(10), Sigmoid()
 IMAGE = "image"
 
@@ -140,8 +140,7 @@ class Network:
     @property
     def usual_rate(self) -> float:
         """The rate of plain gradient descent to begin with: `rate`, or one that the layers bear."""
-        relu = any(isinstance(place.layer, ReLU) for place in self.places)
-        return self.rate or (RELU_RATE if relu else SIGMOID_RATE)
+        return self.rate or (RELU_RATE if "ReLU" in self.form else SIGMOID_RATE)
 
     def __getitem__(self, name: str) -> Place:
         for place in self.places:
@@ -196,7 +195,8 @@ class Network:
         preactivations start within about ±1, where it is steep and learns (LeCun, Bottou, Orr and
         Müller, *Efficient BackProp*, 1998, section 4.6); where a ReLU does, within ±√6/√(fan in),
         so that it passes on what varies as its inputs do (He, Zhang, Ren and Sun, *Delving Deep
-        into Rectifiers*, 2015, section 2.2).
+        into Rectifiers*, 2015, section 2.2). Behind ReLU, each output begins at 1/classes, by the
+        last bias (Lin and others, *Focal Loss*, 2017, section 3.3): no first steps for that alone.
         """
         rng = np.random.default_rng(seed)
         params = Parameters(self, dtype)
@@ -207,6 +207,8 @@ class Network:
                 bound = np.sqrt(6) if isinstance(activation, ReLU) else 1
                 fan_in = array.size // len(array)
                 array[:] = rng.uniform(-1, 1, array.shape) * bound / np.sqrt(fan_in)
+        if self.classes > 1 and "ReLU" in self.form:
+            params.arrays[-1][:] = -np.log(self.classes - 1)
         return params
 
     def description(self) -> dict:
@@ -248,7 +250,8 @@ LENET5 = Network(
     (
         *(Conv(6, 5), ReLU(), MaxPool(2), Conv(16, 5), ReLU(), MaxPool(2)),
         *(Dense(120), ReLU(), Dense(84), ReLU(), Dense(10), Sigmoid()),
-    )
+    ),
+    rate=0.05,
 )
 # Eight layers that learn. Each of the first three takes about as much work as all others together,
 # so that a pipeline of four stages can be balanced.
@@ -257,7 +260,8 @@ EIGHT = Network(
         *(Conv(8, 5), ReLU(), MaxPool(2), Conv(16, 3), ReLU(), Conv(12, 3), ReLU()),
         *(Conv(12, 3), ReLU(), Conv(16, 3), ReLU(), Conv(24, 3), ReLU()),
         *(Dense(64), ReLU(), Dense(10), Sigmoid()),
-    )
+    ),
+    rate=0.04,
 )
 # A small block after Inception (Szegedy and others 2015, figure 2b), between a convolution and a
 # dense end: 1×1, 3×3 and 5×5 filters and a pooling look at the same maps, side by side.
@@ -270,7 +274,8 @@ INCEPTION = Network(
         *(("around", Pad(1), "stem"), MaxPool(3, 1), ("pooled", Conv(4, 1)), ReLU()),
         ("block", Concat(), "one_relu", "three_relu", "five_relu", "pooled_relu"),
         *(MaxPool(2), Dense(32), ReLU(), Dense(10), Sigmoid()),
-    )
+    ),
+    rate=0.05,
 )
 # Two blocks after He and others, *Deep Residual Learning* (2016, figure 2): what they compute is
 # added to their input.
@@ -282,7 +287,8 @@ RESIDUAL = Network(
         *(Pad(1), Conv(8, 3), ReLU(), Pad(1), ("change2", Conv(8, 3))),
         *(("sum2", Add(), "change2", "second"), ReLU()),
         *(MaxPool(2), Dense(32), ReLU(), Dense(10), Sigmoid()),
-    )
+    ),
+    rate=0.05,
 )
 REPORT_FORM = Network().form
 NETWORKS = {"report": Network(), "lenet5": LENET5, "eight": EIGHT}

@@ -91,7 +91,7 @@ def test_zeros_around_maps_are_cut_by_features_and_refused_by_pixels(monkeypatch
     layers = Conv(4, 3), ReLU(), Pad(1), Conv(3, 3), MaxPool(3, 2), Dense(10), Sigmoid()
     monkeypatch.setitem(NETWORKS, "padded", Network(layers))
     check_virtual(3, lambda comm: ModelParallel(comm, "features"), "padded")
-    with pytest.raises(ValueError, match="^cut: expected features where a network has Pad, got p"):
+    with pytest.raises(ValueError, match=r"^cut: expected features where a network has Pad, got p"):
         check_virtual(2, lambda comm: ModelParallel(comm, "pixels"), "padded")
 
 

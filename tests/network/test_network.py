@@ -129,8 +129,11 @@ def test_weights_begin_as_what_follows_them_wants_and_biases_at_zero(network):
             w, b = params.at(place)
             relu = next(p.layer for p in network.places[i:] if p.layer.elementwise) == ReLU()
             most = np.sqrt((6 if relu else 1) / np.prod(w.shape[1:]))
-            assert 0.7 * most <= abs(w).max() <= most and not b.any()
-    assert relu is False  # the last layer is a sigmoid's
+            assert 0.7 * most <= abs(w).max() <= most
+            assert not b.any() or (place.name == network.places[-2].name)
+    assert relu is False  # the last layer is a sigmoid's, and begins with the share of a class
+    if "ReLU" in network.form:
+        np.testing.assert_allclose(1 / (1 + np.exp(-b)), 1 / network.classes)
 
 
 @EACH
