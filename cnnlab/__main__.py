@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -212,7 +211,6 @@ def train_virtually(chosen, data) -> int:
 def train_with(method, chosen, data) -> int:
     """Train with a method; rank 0 prints a line for each epoch and, with --json, a summary."""
     from cnnlab import training
-    from cnnlab.training.loop import guessing
 
     strategy = find(chosen.kernels or method.kernels or "vector")
     if method.kernels not in (None, strategy.name):
@@ -236,9 +234,11 @@ def train_with(method, chosen, data) -> int:
         save=chosen.save,
         resume=chosen.resume,
         progress=None if method.rank == 0 else False,
-        tell=partial(show_epoch, guessing(data)) if method.rank == 0 else lambda row: None,
+        tell=show_epoch if method.rank == 0 else lambda row: None,
     )
     method.close()
+    if method.rank == 0 and result.history[-1]["test_accuracy"] <= training.loop.guessing(data):
+        print("no better than guessing: lower --rate, or train for more --epochs", flush=True)
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json and method.rank == 0:
@@ -258,13 +258,11 @@ def train_with(method, chosen, data) -> int:
     return method.leave(1 if result.unsaved else 0)
 
 
-def show_epoch(guessing: float, row: dict) -> None:
-    """Print a row of a training's history, and whether that is no better than guessing."""
+def show_epoch(row: dict) -> None:
+    """Print a row of a training's history."""
     learned = f"loss {row['loss']:.3f}, test accuracy {row['test_accuracy']:.2%}"
     took = f"{row['seconds']:.2f} s, {row['images_per_second']:,.0f} images/s"
     print(f"epoch {row['epoch']}: {learned}, {took}", flush=True)
-    if row["test_accuracy"] <= guessing:
-        print("no better than guessing: lower --rate", flush=True)
 
 
 def bench(chosen) -> int:

@@ -247,12 +247,13 @@ def test_impossible_virtual_ranks_are_one_line(capsys, words, text):
     assert text in capsys.readouterr().err
 
 
-def test_an_epoch_on_the_plateau_of_guessing_says_so_in_a_line(capsys):
-    words = "train --data digits --images 320 --epochs 1 --network lenet5 --rate".split()
-    assert main([*words, "3"]) == 0
-    *_, epoch, said = capsys.readouterr().out.splitlines()
-    assert epoch.startswith("epoch 1: ") and said == "no better than guessing: lower --rate"
-    assert main([*words, "0.05"]) == 0
+def test_a_training_that_ends_on_the_plateau_of_guessing_says_so_in_a_line(capsys):
+    words = "train --data digits --images 320 --epochs 2 --network lenet5".split()
+    assert main([*words, "--rate", "0.4"]) == 0
+    *_, epoch, line = capsys.readouterr().out.splitlines()
+    assert epoch.startswith("epoch 2: ") and "accuracy 10.00%" in epoch
+    assert line == "no better than guessing: lower --rate, or train for more --epochs"
+    assert main(words) == 0
     assert "guessing" not in capsys.readouterr().out
 
 

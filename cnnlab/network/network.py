@@ -90,7 +90,7 @@ class Network:
             result.append(f"{type(layer).__name__}{stride}{'' if sources == (i - 1,) else sources}")
         return tuple(result)
 
-    @functools.cached_property
+    @property
     def entries(self) -> list[tuple]:
         """The layers as tuples: name ("" where there is none), layer, names of its sources."""
         return [entry if isinstance(entry, tuple) else ("", entry) for entry in self.layers]
