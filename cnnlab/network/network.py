@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 # Usual rates, with batches of 16: lesson 04 shows the choice of the first, on MNIST.
-SIGMOID_RATE, RELU_RATE = 0.4, 0.04
+SIGMOID_RATE, RELU_RATE = 0.4, 0.03
 REPORT = Conv(6, 5), Sigmoid(), Pool(4), Sigmoid(), Dense(10), Sigmoid()
 IMAGE = "image"
 
@@ -261,7 +261,7 @@ EIGHT = Network(
         *(Conv(12, 3), ReLU(), Conv(16, 3), ReLU(), Conv(24, 3), ReLU()),
         *(Dense(64), ReLU(), Dense(10), Sigmoid()),
     ),
-    rate=0.04,
+    rate=0.03,
 )
 # A small block after Inception (Szegedy and others 2015, figure 2b), between a convolution and a
 # dense end: 1×1, 3×3 and 5×5 filters and a pooling look at the same maps, side by side.

