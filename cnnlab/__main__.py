@@ -99,7 +99,7 @@ def add_train_options(command: CommandLine) -> None:
     algorithms = "; ".join(f"{way.name}: {way.summary}" for way in OPTIMIZERS.values())
     option("--optimizer", default="sgd", choices=OPTIMIZERS, help=f"(default: sgd) {algorithms}")
     usual = ", ".join(f"{way.load().usual} of {way.name}" for way in OPTIMIZERS.values())
-    what = f"learning rate (default: {usual})"
+    what = f"learning rate (default: {usual}; in proportion, where the network has its own)"
     option("--rate", type=parse_positive, metavar="R", help=what)
     what = "of the initial parameters and the order of the images (default: 0)"
     option("--seed", type=int, default=0, metavar="N", help=what)
@@ -240,6 +240,8 @@ def train_with(method, chosen, data) -> int:
         tell=show_epoch if method.rank == 0 else lambda row: None,
     )
     method.close()
+    if method.rank == 0 and result.history[-1]["test_accuracy"] <= training.loop.guessing(data):
+        print("no better than guessing: lower --rate, or train for more --epochs", flush=True)
     for problem in result.unsaved:
         print(f"cnnlab: --save: {problem}", file=sys.stderr)
     if chosen.json and method.rank == 0:

@@ -269,6 +269,16 @@ def test_impossible_virtual_ranks_are_one_line(capsys, words, text):
     assert text in capsys.readouterr().err
 
 
+def test_a_training_that_ends_on_the_plateau_of_guessing_says_so_in_a_line(capsys):
+    words = "train --data digits --images 320 --epochs 2 --network lenet5".split()
+    assert main([*words, "--rate", "0.4"]) == 0
+    *_, epoch, line = capsys.readouterr().out.splitlines()
+    assert epoch.startswith("epoch 2: ") and "accuracy 10.00%" in epoch
+    assert line == "no better than guessing: lower --rate, or train for more --epochs"
+    assert main(words) == 0
+    assert "guessing" not in capsys.readouterr().out
+
+
 def test_train_steps_with_the_optimizer_asked_for(capsys, tmp_path):
     words = "train --data digits --images 96 --batch 32 --epochs 2 --optimizer adam --json".split()
     assert main([*words, "--save", str(tmp_path / "a.npz")]) == 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from cnnlab.kernels.composition import layer_backward, layer_forward
 from cnnlab.kernels.contract import Strategy
-from cnnlab.network import AveragePool, Conv, Dense, Network, Place, Pool
+from cnnlab.network import AveragePool, Conv, Dense, Network, Pad, Place, Pool
 from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import one_of
 
@@ -111,9 +111,13 @@ class Cut(NamedTuple):
 def cuts(network: Network, size: int, by: str) -> list[Cut]:
     """How `size` ranks share each layer, by "features" or by "pixels": rows of maps.
 
-    Fully connected layers are shared by features either way.
+    Fully connected layers are shared by features either way. ValueError for a network that is not
+    a sequence, and for one with Pad by pixels.
     """
     one_of("cut", by, CUTS)
+    network.check_sequence()
+    if by == "pixels" and any(isinstance(place.layer, Pad) for place in network.places):
+        raise ValueError("cut: expected features where a network has Pad, got pixels")
     result = []
     for place in network.places:
         axis = ROWS if by == "pixels" and len(place.shape) == 3 else FEATURES
@@ -141,7 +145,7 @@ def needed(place: Place, axis: int, range_: Range) -> Range:
     if axis == ROWS and isinstance(layer, Conv):
         return a, b + layer.kernel - 1
     if axis == ROWS and isinstance(layer, Pool):
-        return a * layer.size, b * layer.size
+        return a * layer.stride, (b - 1) * layer.stride + layer.size
     return a, b
 
 
@@ -244,7 +248,7 @@ class Piece:
             y = np.empty(self.shape(i, len(x)), x.dtype)
             if y.size:
                 with self.strategy.lock:
-                    layer_forward(self.strategy, self.places[i], self.weights.get(i, ()), x, y)
+                    layer_forward(self.strategy, self.places[i], self.weights.get(i, ()), [x], y)
             kept.append((x, y))
             x = y
         return x, kept
@@ -271,7 +275,7 @@ class Piece:
             dx = np.empty_like(x)
             if y.size:
                 with self.strategy.lock:
-                    layer_backward(self.strategy, self.places[i], weights, (), x, y, dy, dx)
+                    layer_backward(self.strategy, self.places[i], weights, (), [x], y, dy, [dx])
             dy = self.exchanges[i].give_back(dx)
         return (dy if self.start > first else None), of_outputs
 
@@ -281,7 +285,7 @@ class Piece:
             if i in self.grads and dy.size:
                 (x, y), result = kept[i - self.start], [np.empty_like(g) for g in self.grads[i]]
                 with self.strategy.lock:
-                    layer_backward(self.strategy, self.places[i], (), result, x, y, dy, None)
+                    layer_backward(self.strategy, self.places[i], (), result, [x], y, dy, [None])
                 for total, grad in zip(self.grads[i], result, strict=True):
                     total += grad
 

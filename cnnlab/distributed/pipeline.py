@@ -17,8 +17,10 @@ from cnnlab.training.replica import Replica
 def stages(network: Network, n: int) -> list[int]:
     """Where to cut the layers into n stages, the dearest as cheap as can be: n + 1 places.
 
-    A layer costs its multiply-adds and its outputs. ValueError where there are fewer layers.
+    A layer costs its multiply-adds and its outputs. ValueError where there are fewer layers, or
+    branches.
     """
+    network.check_sequence()
     costs = [p.layer.multiply_adds(p.input_shape) + prod(p.shape) for p in network.places]
     if not 1 <= n <= len(costs):
         known = f"at most {len(costs)} stages, as the network has so many layers"

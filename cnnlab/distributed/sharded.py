@@ -7,7 +7,7 @@ import numpy as np
 
 from cnnlab.distributed.holder import Holder, Part
 from cnnlab.distributed.model import Exchange
-from cnnlab.kernels.composition import layer_backward, layer_forward
+from cnnlab.kernels.composition import backwards, layer_backward, layer_forward, sources
 from cnnlab.network import AveragePool
 from cnnlab.ranks.schedules import block
 from cnnlab.training.replica import Replica
@@ -56,28 +56,23 @@ class Sharded(Holder):
         """Loss of this rank's share of a batch; of the gradients of all, those that it holds."""
         strategy, network = replica.strategy, replica.params.network
         share = chosen[self.share(len(chosen))]
-        outputs, n = [strategy.take(replica.images, share)], len(share)
+        outputs, n, loss = [strategy.take(replica.images, share)], len(share), 0.0
         for i, place in enumerate(network.places):
             weights = self.whole(replica, part, i)
-            outputs.append(np.empty((n, *place.shape), strategy.dtype))
+            y = np.empty((n, *place.shape), strategy.dtype)
             if n:  # more ranks than images: one without takes part in the messages
                 with strategy.lock:
-                    layer_forward(strategy, place, weights, *outputs[-2:])
-        dy, loss = np.empty_like(outputs[-1]), 0.0
+                    layer_forward(strategy, place, weights, sources(place, outputs), y)
+            outputs.insert(-1, y)
+        dy = np.empty_like(y)
         if n:
-            cross_entropy = strategy.kernel("cross_entropy")
-            loss = float(cross_entropy(outputs[-1], replica.labels[share], dy))
-        for i in reversed(range(network.first_learned, len(network.places) - 1)):
-            weights, dx = self.whole(replica, part, i), None
+            loss = float(strategy.kernel("cross_entropy")(y, replica.labels[share], dy))
+        for i, place, *around in backwards(network, outputs, dy):
+            weights = self.whole(replica, part, i)
             result = np.zeros(sum(map(prod, self.shapes[i].values())), strategy.dtype)
-            if i > network.first_learned:
-                dx = np.empty_like(outputs[i])
             if n:
-                around = outputs[i], outputs[i + 1], dy, dx
                 with strategy.lock:
-                    place, grads = network.places[i], self.views(i, result)
-                    layer_backward(strategy, place, weights, grads, *around)
+                    layer_backward(strategy, place, weights, self.views(i, result), *around)
             if result.size:
                 part.grads.flat[self.mine[i]] = self.exchanges[i].give_back(result)
-            dy = dx
         return loss

@@ -3,7 +3,8 @@
 import numpy as np
 
 from cnnlab.kernels.contract import Strategy, check_array, check_labels
-from cnnlab.network import Parameters, Place
+from cnnlab.network import Network, Parameters, Place
+from cnnlab.network.layers import Moving
 
 
 def forward(strategy: Strategy, params: Parameters, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -12,41 +13,57 @@ def forward(strategy: Strategy, params: Parameters, x: np.ndarray) -> dict[str, 
     Raises ValueError or TypeError on bad arguments.
     """
     check_batch(strategy, params, x)
-    outputs = {}
+    outputs = [x]  # at last: source −1 is the image
     for place in params.network.places:
-        y = np.empty((len(x), *place.shape), strategy.dtype)
-        layer_forward(strategy, place, params.at(place), x, y)
-        outputs[place.name] = x = y
-    return outputs
+        y, inputs = np.empty((len(x), *place.shape), strategy.dtype), sources(place, outputs)
+        layer_forward(strategy, place, params.at(place), inputs, y)
+        outputs.insert(-1, y)
+    return dict(zip((p.name for p in params.network.places), outputs, strict=False))
 
 
-def layer_forward(strategy: Strategy, place: Place, weights: tuple, x, y) -> None:
-    """One layer: x (N, …) → y (N, …), of the shapes that `place` names."""
-    operation, stride = place.layer.operation, place.layer.stride
-    if weights:
-        strategy.kernel(f"{operation}_forward")(as_input(place, x), *weights, y, *stride)
-    elif stride:
-        strategy.kernel(f"{operation}_forward")(x, y, *stride)
+def sources(place: Place, arrays: list) -> list:
+    """What belongs to the sources of a layer, of a list for all layers and, at last, the image."""
+    return [arrays[source] for source in place.sources]
+
+
+def layer_forward(strategy: Strategy, place: Place, weights: tuple, inputs: list, y) -> None:
+    """One layer: its inputs (N, …), mostly one → y (N, …), of the shapes that `place` names."""
+    layer, x = place.layer, inputs[0]
+    operation, arguments = layer.operation, layer.arguments
+    if isinstance(layer, Moving):
+        layer.move(inputs, y)
+    elif weights:
+        strategy.kernel(f"{operation}_forward")(as_input(place, x), *weights, y, *arguments)
+    elif arguments:
+        strategy.kernel(f"{operation}_forward")(layer.apart(x), y, *arguments)
     else:
         strategy.kernel(operation)(x, y)
 
 
-def layer_backward(strategy, place, weights, grads, x, y, dy, dx) -> None:
-    """One layer, backwards: input x, output y and its gradient dy → dx, and the layer's `grads`.
+def layer_backward(strategy, place, weights, grads, inputs, y, dy, inner) -> None:
+    """One layer, backwards: inputs, output y and its gradient dy → `inner`, the layer's `grads`.
 
-    A layer without parameters has no `grads`; dx is None where nobody needs it.
+    A layer without parameters has no `grads`. `inner` are the gradients of the inputs, None for one
+    where nobody needs it.
     """
-    operation, stride = place.layer.operation, place.layer.stride
+    layer, x, dx = place.layer, inputs[0], inner[0]
+    operation, arguments = layer.operation, layer.arguments
     if grads:
-        strategy.kernel(f"{operation}_backward_weights")(as_input(place, x), dy, grads[0], *stride)
+        backward_weights = strategy.kernel(f"{operation}_backward_weights")
+        backward_weights(as_input(place, x), dy, grads[0], *arguments)
         strategy.kernel(f"{operation}_backward_bias")(dy, grads[1])
-    if dx is None:
+    if isinstance(layer, Moving):
+        layer.move_back(inputs, dy, inner)
+    elif dx is None:
         return
-    if weights:
+    elif weights:
         backward_input = strategy.kernel(f"{operation}_backward_input")
-        backward_input(dy, weights[0], as_input(place, dx), *stride)
-    elif stride:
-        strategy.kernel(f"{operation}_backward")(x, dy, dx, *stride)
+        backward_input(dy, weights[0], as_input(place, dx), *arguments)
+    elif arguments:
+        x = layer.apart(x)
+        apart = dx if layer.side_by_side else np.empty_like(x)
+        strategy.kernel(f"{operation}_backward")(x, dy, apart, *arguments)
+        layer.together(apart, dx)
     else:
         strategy.kernel(f"{operation}_backward")(y, dy, dx)
 
@@ -58,17 +75,34 @@ def as_input(place: Place, x: np.ndarray) -> np.ndarray:
 
 def composed(strategy, params, x, labels, grads) -> float:
     """`loss_and_gradients`, an operation of the contract after the other, without the checks."""
-    places, first = params.network.places, params.network.first_learned
-    outputs = [x, *forward(strategy, params, x).values()]
-    dy = np.empty_like(outputs[-1])  # of the loss, with respect to the last preactivation
-    loss = strategy.kernel("cross_entropy")(outputs[-1], labels, dy)
-    for i in reversed(range(first, len(places) - 1)):
-        place, dx = places[i], np.empty_like(outputs[i]) if i > first else None
+    outputs = [*forward(strategy, params, x).values(), x]  # source −1 is the image
+    dy = np.empty_like(outputs[-2])  # of the loss, with respect to the last preactivation
+    loss = strategy.kernel("cross_entropy")(outputs[-2], labels, dy)
+    for _, place, *around in backwards(params.network, outputs, dy):
         learned = grads.at(place) if place.layer.parameter_shapes(place.input_shape) else ()
-        around = outputs[i], outputs[i + 1], dy, dx
         layer_backward(strategy, place, params.at(place), learned, *around)
-        dy = dx
     return float(loss)
+
+
+def backwards(network: Network, outputs: list[np.ndarray], dy: np.ndarray):
+    """Each layer that learns, from the last but one to the first: its number, place, and arrays.
+
+    These are its inputs, its output y, that one's gradient dy, and room for those of the inputs,
+    see `layer_backward`, which the caller fills before going on: where an output is used twice,
+    its gradients add. `outputs` are those of all layers, and at last the images.
+    """
+    gradients = {len(network.places) - 2: dy}
+    for i in reversed(range(len(network.places) - 1)):
+        if network.learning[i]:
+            place = network.places[i]
+            inputs, needed = sources(place, outputs), sources(place, network.learning)
+            inner = [np.empty_like(x) if n else None for x, n in zip(inputs, needed, strict=True)]
+            yield i, place, inputs, outputs[i], gradients.pop(i), inner
+            for source, dx in zip(place.sources, inner, strict=True):
+                if source in gradients:
+                    gradients[source] += dx
+                elif dx is not None:
+                    gradients[source] = dx
 
 
 def loss_and_gradients(

@@ -25,7 +25,7 @@ from cnnlab.network import NETWORKS, Network, Parameters, Place
 from cnnlab.runtime import arguments, thread_pool
 from cnnlab.runtime.arguments import Entry, find, listed, one_of
 from cnnlab.runtime.files import replacing
-from cnnlab.training import RATE, Method, Replica, Sgd, check_batch_size
+from cnnlab.training import Method, Replica, Sgd, check_batch_size
 
 REPORT, BATCH = "report", 64  # what is measured unless another network or batch is named
 NETWORK = NETWORKS[REPORT]
@@ -44,7 +44,7 @@ class Contestant:
         params = network.parameters(0, strategy.dtype)
         images, labels = data.train_images, data.train_labels
         self.method = Method()
-        self.replica = Replica(strategy, params, images, labels, batch, Sgd(RATE))
+        self.replica = Replica(strategy, params, images, labels, batch, Sgd(network.usual_rate))
         self.n_steps = self.method.images_in_a_row(self.replica) // batch
         shuffled, self.position = np.random.default_rng(0).permutation(len(labels)), 0
         self.order = np.resize(shuffled, max(len(shuffled), self.n_steps * batch))
@@ -83,7 +83,7 @@ class Contestant:
         x, labels = self.replica.images[: self.batch], self.replica.labels[: self.batch]
         exact = exact_gradients(params, x, labels)
         timing.same(self.gradients(x, labels).flat, exact.flat, name=f"gradients of {name}")
-        expected = params.flat - RATE / len(x) * exact.flat
+        expected = params.flat - params.network.usual_rate / len(x) * exact.flat
         self.train(np.arange(len(x)))
         timing.same(params.flat, expected, name=f"parameters after a step of {name}")
 
@@ -144,6 +144,8 @@ def shapes(operation: str, batch: int, network=NETWORK) -> dict[str, tuple[int, 
     if len(place.shape) == 3:
         letters = "CHWFPQ" if operation.startswith("conv") else "CHWCPQ"
         sizes |= zip(letters, place.input_shape + place.shape, strict=True)
+        if operation.startswith("max_pool") and not place.layer.side_by_side:
+            sizes |= zip("HW", (n * place.layer.size for n in place.shape[1:]), strict=True)
         sizes["K"] = vars(place.layer).get("kernel") or vars(place.layer).get("size")
     return {
         name: (batch, *place.shape) if letters == "..." else tuple(sizes[i] for i in letters)
@@ -173,7 +175,7 @@ def layer_arguments(operation: str, batch: int, dtype=np.float32, network=NETWOR
         for argument, shape in shapes(operation, batch, network).items()
     ]
     operation, place = operations(network, needed=False)[operation]
-    return arrays, (place.layer.stride or (1,)) if operation in STRIDES else ()
+    return arrays, (place.layer.arguments or (1,)) if operation in STRIDES else ()
 
 
 def checked(operation: str, name: str, kernel: Callable, arrays: list, options: tuple) -> None:
@@ -242,7 +244,7 @@ def contestants(
     for strategy in (KERNELS[name] for name in names):
         if resident_steps := strategy.fused("resident_steps", network):
             params, data_set = network.parameters(0), (data.train_images, data.train_labels)
-            algorithms = resident_steps(params, *data_set, batch=batch, rate=RATE)
+            algorithms = resident_steps(params, *data_set, batch=batch, rate=params.network.usual_rate)
             outcome |= {name: Resident(*way, data) for name, way in algorithms.items()}
         else:
             outcome[strategy.name] = Contestant(strategy, data, batch, n_threads, network)

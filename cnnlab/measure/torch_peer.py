@@ -10,7 +10,6 @@ from torch.nn import functional as nn
 from cnnlab.kernels import BASE, KERNELS
 from cnnlab.measure.bench import NETWORK, Contestant
 from cnnlab.network import Network, layers
-from cnnlab.training import RATE
 
 
 def peers(data, batch: int, n_threads: int, network: Network) -> dict[str, "TorchContestant"]:
@@ -30,6 +29,9 @@ FORWARD = {
     layers.Dense: lambda layer, x, w, b: nn.linear(x.flatten(1), w, b),
     layers.Sigmoid: lambda layer, x: torch.sigmoid(x),
     layers.ReLU: lambda layer, x: torch.relu(x),
+    layers.Pad: lambda layer, x: nn.pad(x, 4 * (layer.width,)),
+    layers.Concat: lambda layer, *x: torch.cat(x, 1),
+    layers.Add: lambda layer, *x: sum(x),
 }
 
 
@@ -50,7 +52,7 @@ class TorchContestant(Contestant):
             (place, [next(rest) for _ in place.layer.parameter_shapes(place.input_shape)])
             for place in network.places[:-1]
         ]
-        self.optimizer = torch.optim.SGD(self.weights, lr=RATE / batch)
+        self.optimizer = torch.optim.SGD(self.weights, lr=network.usual_rate / batch)
 
     def weight(self, array: torch.Tensor) -> torch.Tensor:
         """A parameter of PyTorch's from one of ours: (C,K,K) of a pooling is (C,1,K,K) there."""
@@ -60,9 +62,11 @@ class TorchContestant(Contestant):
 
     def loss(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Loss of a batch, summed over images and classes; the last sigmoid is a part of it."""
-        z = x
+        outputs = [x]
         for place, weights in self.places:
-            z = FORWARD[type(place.layer)](place.layer, z, *weights)
+            inputs = (outputs[i + 1] for i in place.sources)
+            outputs.append(FORWARD[type(place.layer)](place.layer, *inputs, *weights))
+        z = outputs[-1]
         onehot = nn.one_hot(labels, z.shape[1]).to(z.dtype)
         return nn.binary_cross_entropy_with_logits(z, onehot, reduction="sum")
 

@@ -1,11 +1,14 @@
 """The network as data: its layers, and the parameters that they ask for."""
 
 from cnnlab.network.layers import (
+    Add,
     AveragePool,
+    Concat,
     Conv,
     Dense,
     Layer,
     MaxPool,
+    Pad,
     Pool,
     ReLU,
     Shape,
@@ -13,10 +16,12 @@ from cnnlab.network.layers import (
 )
 from cnnlab.network.network import (
     EIGHT,
+    INCEPTION,
     LENET5,
     NETWORKS,
     REPORT,
     REPORT_FORM,
+    RESIDUAL,
     Network,
     Parameters,
     Place,
@@ -24,7 +29,7 @@ from cnnlab.network.network import (
 )
 
 __all__ = [
-    "EIGHT", "LENET5", "NETWORKS", "REPORT", "REPORT_FORM", "AveragePool", "Conv", "Dense", "Layer",
-    "MaxPool", "Network", "Parameters", "Place", "Pool", "ReLU", "Shape", "Sigmoid",
-    "report_network",
+    "EIGHT", "INCEPTION", "LENET5", "NETWORKS", "REPORT", "REPORT_FORM", "RESIDUAL", "Add",
+    "AveragePool", "Concat", "Conv", "Dense", "Layer", "MaxPool", "Network", "Pad", "Parameters",
+    "Place", "Pool", "ReLU", "Shape", "Sigmoid", "report_network",
 ]  # fmt: skip

@@ -89,7 +89,7 @@ def train(
 ) -> Training:
     """Train on a `cnnlab.data.Dataset` with one of KERNELS.
 
-    The rate applies to the mean gradient of a batch (None: the optimiser's usual one). The seed
+    The rate applies to the mean gradient of a batch (None: see `usual_rate`). The seed
     fixes the initial parameters and the order of the images, so that all strategies see the same
     batches. `progress` shows a bar (None: on a terminal only). A parallel strategy runs on
     `n_threads` (None: one for each core): the same seed and number of threads give the same bits.
@@ -103,7 +103,7 @@ def train(
     """
     strategy, network, method = find(kernels), network or Network(), method or Method()
     make = arguments.find("optimizer", optimizer, OPTIMIZERS)
-    rate = make.usual if rate is None else rate
+    rate = usual_rate(optimizer, network) if rate is None else rate
     check_plan(data, strategy, epochs, batch, rate, seed, n_threads)
     if save is not None:
         check_writable("save", save)
@@ -140,6 +140,17 @@ def train(
                 except OSError as error:
                     training.unsaved.append(f"epoch {epoch} is not in {save}: {error}")
     return training
+
+
+def usual_rate(optimizer: str, network: Network) -> float:
+    """The rate to begin with: the optimiser's for the report's network, in another's proportion."""
+    usual = arguments.find("optimizer", optimizer, OPTIMIZERS).usual
+    return usual * (network.usual_rate / Network().usual_rate)
+
+
+def guessing(data) -> float:
+    """The accuracy of always answering the most frequent class, between 0 and 1."""
+    return float(np.bincount(data.test_labels).max() / len(data.test_labels))
 
 
 def check_course(epoch: int, loss: float, params: Parameters) -> None:

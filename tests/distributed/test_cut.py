@@ -21,6 +21,7 @@ from cnnlab.network import (
     Dense,
     MaxPool,
     Network,
+    Pad,
     Pool,
     ReLU,
     Sigmoid,
@@ -31,17 +32,18 @@ from cnnlab.training import OPTIMIZERS, checkpoint, train
 from tests.distributed.uncut import DIGITS, check_virtual, replica, steps
 from tests.ranks.programs import run
 
-EACH_NETWORK = pytest.mark.parametrize("network", NETWORKS)
+GRAPHS = {"inception", "residual"}
+EACH_SEQUENCE = pytest.mark.parametrize("network", [n for n in NETWORKS if n not in GRAPHS])
 
 
-@EACH_NETWORK
+@EACH_SEQUENCE
 @pytest.mark.parametrize("cut", CUTS)
 def test_model_parallel_ranks_take_the_steps_of_one(cut, network):
     for n in range(1, 10):
         check_virtual(n, lambda comm: ModelParallel(comm, cut), network)
 
 
-@EACH_NETWORK
+@EACH_SEQUENCE
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_stages_take_the_steps_of_one(schedule, network):
     most = len(NETWORKS[network].places) // SCHEDULES[schedule].chunks
@@ -52,13 +54,13 @@ def test_stages_take_the_steps_of_one(schedule, network):
             check_virtual(most + 1, lambda comm: Pipeline(comm, schedule), network)
 
 
-@EACH_NETWORK
+@pytest.mark.parametrize("network", NETWORKS)
 def test_sharded_ranks_take_the_steps_of_one(network):
     for n in (*range(1, 10), 13):  # at last more than images in a batch
         check_virtual(n, Sharded, network)
 
 
-@EACH_NETWORK
+@EACH_SEQUENCE
 def test_any_grid_takes_the_steps_of_one(network):
     for grid in [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 4), (5, 1, 1), (1, 3, 2), (2, 2, 2)]:
         check_virtual(prod(grid), lambda comm, grid=grid: Hybrid(comm, grid, n_micro=2), network)
@@ -76,6 +78,30 @@ def test_ranks_that_share_layers_take_the_steps_of_one(network, n_ranks):
         np.testing.assert_allclose(result, uncut, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+@pytest.mark.parametrize("way", ["pipeline", "model", "hybrid"])
+def test_a_graph_is_not_cut_but_refused_by_name(way, name):
+    message = f"^network: expected layers in sequence, to cut there, got {name}, whose .* has other"
+    options = {"grid": (1, 2, 1)} if way == "hybrid" else {}
+    with pytest.raises(ValueError, match=message):
+        World(2).run(lambda comm: trial.parameters(comm, way, name, batch=8, **options))
+
+
+def test_zeros_around_maps_are_cut_by_features_and_refused_by_pixels(monkeypatch):
+    layers = Conv(4, 3), ReLU(), Pad(1), Conv(3, 3), MaxPool(3, 2), Dense(10), Sigmoid()
+    monkeypatch.setitem(NETWORKS, "padded", Network(layers))
+    check_virtual(3, lambda comm: ModelParallel(comm, "features"), "padded")
+    with pytest.raises(ValueError, match=r"^cut: expected features where a network has Pad, got p"):
+        check_virtual(2, lambda comm: ModelParallel(comm, "pixels"), "padded")
+
+
+def test_windows_that_overlap_are_cut_by_pixels(monkeypatch):
+    layers = Conv(4, 3), ReLU(), MaxPool(3, 2), AveragePool(3, 1), Dense(10), Sigmoid()
+    monkeypatch.setitem(NETWORKS, "overlapping", Network(layers))
+    for cut in CUTS:
+        check_virtual(3, functools.partial(ModelParallel, cut=cut), "overlapping")
+
+
 PROGRAM = """
 from cnnlab.distributed.pipeline import ModelParallel
 from cnnlab.distributed.pipeline import Hybrid, Pipeline
@@ -90,13 +116,15 @@ GRIDS = {9: (1, 3, 3), 8: (2, 2, 2), 6: (3, 2, 1), 4: (2, 1, 2), 3: (1, 1, 3)}
 with job.together() as world:
     for first in (9, 8, 7, 6, 5):  # and, beside them, the other 1, 2, 3 or 4
         comm = world.Split(world.rank < first)
-        n, methods = comm.size, [ModelParallel(comm, cut) for cut in ("features", "pixels")]
-        methods.append(Sharded(comm))
+        n, cutting = comm.size, [ModelParallel(comm, cut) for cut in ("features", "pixels")]
         if n in GRIDS:
-            methods.append(Hybrid(comm, GRIDS[n], n_micro=2))
+            cutting.append(Hybrid(comm, GRIDS[n], n_micro=2))
         for name, network in NETWORKS.items():
             fit = [s for s in SCHEDULES if n * SCHEDULES[s].chunks <= len(network.places)]
-            for method in methods + [Pipeline(comm, schedule, 4) for schedule in fit]:
+            methods = [Sharded(comm)]
+            if name not in ("inception", "residual"):
+                methods += cutting + [Pipeline(comm, schedule, 4) for schedule in fit]
+            for method in methods:
                 check([steps(method, name)], name)
     world.Barrier()
     print("good")

@@ -32,7 +32,7 @@ def replica(network, kernels="vector"):
     strategy = KERNELS[kernels]
     params = NETWORKS[network].parameters(0, strategy.dtype)
     params.flat[params.flat == 0] = 0.01  # biases, of which an error would not show
-    optimizer = Momentum(0.5, params.flat.size)
+    optimizer = Momentum(1.25 * NETWORKS[network].usual_rate, params.flat.size)
     return Replica(strategy, params, DIGITS.train_images, DIGITS.train_labels, 11, optimizer)
 
 

@@ -4,8 +4,12 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS
 from cnnlab.network import (
+    INCEPTION,
     LENET5,
+    RESIDUAL,
+    Add,
     AveragePool,
+    Concat,
     Conv,
     Dense,
     MaxPool,
@@ -47,6 +51,19 @@ OTHERS = {
         (MaxPool(2), ReLU(), AveragePool(2), Pool(2), Dense(6), ReLU(), Dense(2), Sigmoid()),
         (2, 17, 18),
     ),
+    "windows that overlap": Network(
+        (Conv(2, 2), MaxPool(3, 2), Sigmoid(), AveragePool(3, 1), Pool(2, 3), Dense(3), Sigmoid()),
+        (2, 14, 15),
+    ),
+    "inception": Network(INCEPTION.layers, (1, 14, 14)),
+    "residual": Network(RESIDUAL.layers, (2, 12, 14)),
+    "used twice": Network(
+        (
+            *(("a", Conv(3, 3)), ("twice", Concat(), "a", "a"), ("sum", Add(), "a", "a")),
+            *(("both", Concat(), "sum", "twice"), ReLU(), Dense(2), Sigmoid()),
+        ),
+        (2, 9, 9),
+    ),
     "dense only": Network((Dense(7), Sigmoid(), Dense(4), ReLU(), Dense(3), Sigmoid()), (2, 4, 5)),
 }
 
@@ -61,9 +78,10 @@ def batch(network, n, dtype=np.float32, seed=0):
 
 
 def parameters(network, dtype=np.float32):
-    """Parameters with biases, the same numbers in every dtype."""
+    """Parameters with biases, the same numbers in every dtype; none of many ReLU is always 0."""
     params = network.parameters(1)
-    params.flat += np.random.default_rng(2).normal(size=params.flat.size).astype(np.float32) / 10
+    noise = np.random.default_rng(2).normal(size=params.flat.size).astype(np.float32) / 10
+    params.flat += np.where((params.flat == 0) | ("ReLU" not in network.form), noise, 0)
     same = network.zeros(dtype)
     same.flat[:] = params.flat
     return same

@@ -23,12 +23,17 @@ from tests.kernels.examples import FAST, NETWORKS, OTHERS, REFERENCE, REPORTS, b
 
 def clear_cut(network, x):
     """Whether rounding can change neither which element is the largest nor the side of zero."""
-    outputs = [x.astype(np.float64)]
-    outputs += forward(REFERENCE, parameters(network, np.float64), *outputs).values()
-    for place, z in zip(network.places, outputs, strict=False):
+    exact = x.astype(np.float64)
+    outputs = [*forward(REFERENCE, parameters(network, np.float64), exact).values(), exact]
+    for place in network.places:
+        z = outputs[place.sources[0]]
         gap = abs(z)
         if isinstance(place.layer, MaxPool) and (s := place.layer.size) > 1:
-            seen = np.lib.stride_tricks.sliding_window_view(z, (s, s), axis=(2, 3))[:, :, ::s, ::s]
+            seen, step = (
+                np.lib.stride_tricks.sliding_window_view(z, (s, s), (2, 3)),
+                place.layer.stride,
+            )
+            seen = seen[:, :, ::step, ::step]
             gap = np.diff(np.partition(seen.reshape(-1, s * s), -2)[:, -2:])
         elif not isinstance(place.layer, ReLU):
             continue
@@ -114,7 +119,8 @@ def networks(pick):
     activations, layers, shape = draw.sampled_from([Sigmoid(), ReLU()]), [], image
     for _ in range(pick(draw.integers(0, 5))):
         size = draw.integers(1, min(4, *shape[1:]))
-        pools = [draw.builds(kind, size) for kind in (Pool, AveragePool, MaxPool)]
+        steps = draw.none() | draw.integers(1, 4)
+        pools = [draw.builds(kind, size, steps) for kind in (Pool, AveragePool, MaxPool)]
         convolution = draw.builds(Conv, draw.integers(1, 4), size)
         layers.append(pick(draw.one_of(convolution, activations, *pools)))
         shape = layers[-1].output_shape(shape)

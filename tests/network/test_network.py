@@ -7,13 +7,19 @@ import pytest
 
 from cnnlab.network import (
     EIGHT,
+    INCEPTION,
     LENET5,
+    NETWORKS,
     REPORT_FORM,
+    RESIDUAL,
+    Add,
     AveragePool,
+    Concat,
     Conv,
     Dense,
     MaxPool,
     Network,
+    Pad,
     Parameters,
     Pool,
     ReLU,
@@ -93,13 +99,6 @@ def test_multiply_adds_are_those_of_the_loops_without_the_gradient_that_nobody_n
     )
 
 
-def test_memory_counts_bytes():
-    result, n = MIXED.memory(7), MIXED.parameters().flat.nbytes
-    activations = sum(np.prod(place.shape) for place in MIXED.places)
-    assert result == {"parameters": n, "gradients": n, "activations": 7 * 4 * activations}
-    assert MIXED.memory(7, 8) == {name: 2 * size for name, size in result.items()}
-
-
 def test_parameters_are_views_of_one_buffer_and_depend_on_the_seed_alone():
     net = Network()
     params = net.parameters(3)
@@ -118,17 +117,23 @@ def test_parameters_are_views_of_one_buffer_and_depend_on_the_seed_alone():
     assert buffer.sum() == 6 * 25
 
 
-EACH = pytest.mark.parametrize(
-    "network", [Network(), LENET5, MIXED], ids=["report", "lenet5", "mixed"]
-)
+EACH = pytest.mark.parametrize("network", [*NETWORKS.values(), MIXED], ids=[*NETWORKS, "mixed"])
 
 
 @EACH
-def test_weights_begin_within_one_over_the_root_of_the_fan_in_and_biases_at_zero(network):
+def test_weights_begin_as_what_follows_them_wants_and_biases_at_zero(network):
+    """LeCun's bound is 1/√(fan in), He's √6/√(fan in), so that the variance is 2/(fan in)."""
     params = network.parameters(dtype=np.float64)
-    for name, array in zip(network.parameter_shapes, params, strict=True):
-        most = 1 / np.sqrt(np.prod(array.shape[1:])) if name.endswith("_w") else 0
-        assert 0.7 * most <= abs(array).max() <= most
+    for i, place in enumerate(network.places):
+        if place.layer.parameter_shapes(place.input_shape):
+            w, b = params.at(place)
+            relu = next(p.layer for p in network.places[i:] if p.layer.elementwise) == ReLU()
+            most = np.sqrt((6 if relu else 1) / np.prod(w.shape[1:]))
+            assert 0.7 * most <= abs(w).max() <= most
+            assert not b.any() or (place.name == network.places[-2].name)
+    assert relu is False  # the last layer is a sigmoid's, and begins with the share of a class
+    if "ReLU" in network.form:
+        np.testing.assert_allclose(1 / (1 + np.exp(-b)), 1 / network.classes)
 
 
 @EACH
@@ -136,7 +141,138 @@ def test_a_description_is_plain_data_from_which_the_network_comes_back(network):
     text = json.dumps(network.description())
     again = Network.from_description(json.loads(text))
     assert again == network and hash(again) == hash(network)
+    assert again.usual_rate == network.usual_rate
     assert again != Network((*network.layers[:-2], Dense(3), Sigmoid()), network.image_shape)
+
+
+def test_a_description_of_old_knows_sizes_alone():
+    layers = [["Conv", {"filters": 6, "kernel": 5}], ["ReLU", {}], ["MaxPool", {"size": 2}]]
+    layers += [["Dense", {"outputs": 10}], ["Sigmoid", {}]]
+    old = Network.from_description({"image_shape": [1, 28, 28], "layers": layers})
+    assert old == Network((Conv(6, 5), ReLU(), MaxPool(2), *(Dense(10), Sigmoid())))
+
+
+def test_a_network_has_a_rate_of_its_own_or_one_that_its_layers_bear():
+    assert Network().usual_rate == 0.4
+    own = Network((Dense(3), ReLU(), *END), rate=0.125)
+    assert own.usual_rate == 0.125 and own == Network((Dense(3), ReLU(), *END))
+    assert 0 < Network((Dense(3), ReLU(), *END)).usual_rate < 0.4
+
+
+# --- graphs
+
+GRAPH = Network(
+    (
+        *(("first", MaxPool(2)), Conv(3, 3), Sigmoid()),
+        *(("side", Conv(2, 1), "first"), Pad(1), ("window", MaxPool(5, 1))),
+        *(
+            ("both", Concat(), "conv1_sigmoid", "window"),
+            Conv(5, 1),
+            ("sum", Add(), "conv2", "both"),
+        ),
+        *END,
+    ),
+    (2, 12, 14),
+)
+
+
+def test_a_layer_takes_what_its_sources_give():
+    sources = {place.name: place.sources for place in GRAPH.places}
+    names = "first conv1 conv1_sigmoid side pad window both conv2 sum dense dense_sigmoid"
+    assert list(sources) == names.split()
+    assert sources["first"] == (-1,) and sources["side"] == (0,) and sources["pad"] == (3,)
+    assert sources["both"] == (2, 5) and sources["sum"] == (7, 6)
+    shapes = [GRAPH[name].shape for name in ("side", "pad", "window", "both", "sum")]
+    assert shapes == [(2, 6, 7), (2, 8, 9), (2, 4, 5), (5, 4, 5), (5, 4, 5)]
+    assert GRAPH["both"].input_shape == (3, 4, 5)
+
+
+def test_only_what_depends_on_parameters_needs_a_gradient():
+    assert GRAPH.learning == [False, *[True] * 10, False] and GRAPH.first_learned == 1
+    backward = {name for name in GRAPH.multiply_adds if name.endswith("input")}
+    assert backward == {"conv2_backward_input", "dense_backward_input"}
+
+
+def test_a_form_tells_sources_and_strides():
+    assert GRAPH.form[3:7] == ("Conv(0,)", "Pad", "MaxPool by 1", "Concat(2, 5)")
+    layers = (*Network().layers[:2], Pool(4, 2), Sigmoid(), Dense(10), Sigmoid())
+    assert Network(layers).form != REPORT_FORM
+    layers = Conv(6, 5), Sigmoid(), Pool(4), ("again", Sigmoid(), "pool"), Dense(10), Sigmoid()
+    assert Network(layers).form == REPORT_FORM and Network(layers) != Network()
+
+
+def test_inception_and_residual_are_graphs_and_the_others_sequences():
+    for name, network in NETWORKS.items():
+        if network in (INCEPTION, RESIDUAL):
+            message = f"^network: expected layers in sequence, .* got {name}, whose [a-z_1]+ has"
+            with pytest.raises(ValueError, match=message):
+                network.check_sequence()
+        else:
+            network.check_sequence()
+    with pytest.raises(ValueError, match="got a graph, whose side has other sources"):
+        GRAPH.check_sequence()
+    assert INCEPTION["block"].shape == (32, 12, 12) and RESIDUAL["sum2"].shape == (8, 12, 12)
+
+
+@pytest.mark.parametrize(
+    "layers, message",
+    [
+        ([("a", Sigmoid(), "b")], "layers: a source of .*: expected one of image, got 'b'"),
+        (
+            [("a", Sigmoid(), "image", "image")],
+            r"expected one source of Sigmoid\(\), got image, im",
+        ),
+        ([("a b", Sigmoid())], r"expected an identifier for Sigmoid\(\) .*, got 'a b'"),
+        ([("image", Sigmoid())], r"that no other layer has, got 'image'"),
+        ([("a", Sigmoid()), ("a", Sigmoid())], r"that no other layer has, got 'a'"),
+        ([ReLU(), ("b", ReLU(), "image")], "layers: expected each output to be taken, not so relu"),
+        ([("a", Conv(2, 1)), ("b", Add(), "a", "image")], r"expected inputs that fit .* Add\(\)"),
+        ([("a", Pad(1)), ("b", Concat(), "a", "image")], r"expected inputs that fit .* Concat\(\)"),
+        ([Dense(3), Pad(1)], r"layers: expected maps of at least 1 × 1 for Pad\(width=1\), got"),
+    ],
+)
+def test_an_impossible_graph_is_refused(layers, message):
+    with pytest.raises(ValueError, match=message):
+        Network((*layers, *END), (3, 8, 8))
+
+
+def test_what_moves_data_moves_it_back():
+    rng = np.random.default_rng(0)
+    x, other = rng.normal(size=(2, 3, 4, 5)), rng.normal(size=(2, 2, 4, 5))
+    y, back = np.full((2, 3, 8, 9), np.nan), [np.empty_like(x)]
+    Pad(2).move([x], y)
+    assert (y[:, :, 2:-2, 2:-2] == x).all() and y.sum() == pytest.approx(x.sum())
+    Pad(2).move_back([x], y, back)
+    assert (back[0] == x).all()
+    y, back = np.empty((2, 5, 4, 5)), [np.empty_like(x), np.empty_like(other)]
+    Concat().move([x, other], y)
+    Concat().move_back([x, other], y, back)
+    assert (back[0] == x).all() and (back[1] == other).all()
+    Concat().move_back([x, other], y, [None, back[0][:, :2]])
+    assert (back[0][:, :2] == other).all()
+    y = np.empty_like(x)
+    Add().move([x, x, x], y)
+    Add().move_back([x] * 3, y, [None, back[0], None])
+    assert (back[0] == y).all() and np.allclose(y, 3 * x)
+
+
+@pytest.mark.parametrize("size, stride", [(3, 1), (3, 2), (2, 3), (4, 4)])
+def test_windows_are_laid_apart_and_their_gradients_are_added(size, stride):
+    x, layer = np.arange(2 * 3 * 9 * 10.0).reshape(2, 3, 9, 10), MaxPool(size, stride)
+    apart, dx = layer.apart(x), np.full_like(x, np.nan)
+    _, rows, columns = layer.output_shape(x.shape[1:])
+    times = np.zeros((9, 10))
+    for p in range(rows):
+        for q in range(columns):
+            where = np.s_[p * stride : p * stride + size, q * stride : q * stride + size]
+            own = np.s_[..., p * size : (p + 1) * size, q * size : (q + 1) * size]
+            assert (apart[own] == x[(..., *where)]).all()
+            times[where] += 1
+    if stride != size:
+        layer.together(apart, dx)
+        assert (dx == times * x).all()
+    else:
+        assert apart is x
 
 
 def test_the_images_have_a_size():
@@ -168,13 +304,17 @@ MAPS = 3, 9, 11
         (Dense(7), (7,), {"w": (7, 297), "b": (7,)}, 7 * 297),
         (Sigmoid(), MAPS, {}, 0),
         (ReLU(), MAPS, {}, 0),
+        (MaxPool(4, 2), (3, 3, 4), {}, 0),
+        (AveragePool(2, 3), (3, 3, 4), {}, 3 * 3 * 4 * 2 * 2),
+        (Pad(2), (3, 13, 15), {}, 0),
     ],
 )
 def test_shapes_and_work_follow_from_the_input(layer, output, parameters, multiply_adds):
     assert layer.output_shape(MAPS) == output
     assert layer.parameter_shapes(MAPS) == parameters
     assert layer.multiply_adds(MAPS) == multiply_adds
-    assert layer.stride == ((4,) if "Pool" in type(layer).__name__ else ())  # told a kernel
+    windows = {AveragePool: "stride", Pool: "stride", MaxPool: "size"}.get(type(layer))
+    assert layer.arguments == ((getattr(layer, windows),) if windows else ())  # told a kernel
 
 
 def test_an_average_is_a_pooling_with_equal_weights_that_sum_to_one():
@@ -191,6 +331,8 @@ def test_an_average_is_a_pooling_with_equal_weights_that_sum_to_one():
         (Conv, (6, 2.5), "Conv.kernel: expected a whole number of at least 1, got 2.5"),
         (Pool, (True,), "Pool.size: expected a whole number of at least 1, got True"),
         (MaxPool, (0,), "MaxPool.size: expected a whole number of at least 1, got 0"),
+        (MaxPool, (2, 0), "MaxPool.stride: expected a whole number of at least 1, got 0"),
+        (Pad, (0,), "Pad.width: expected a whole number of at least 1, got 0"),
         (Dense, (-1,), "Dense.outputs: expected a whole number of at least 1, got -1"),
     ],
 )

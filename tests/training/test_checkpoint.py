@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.network import LENET5, Network, report_network
+from cnnlab.network import INCEPTION, LENET5, Network, report_network
 from cnnlab.training import Diverged, checkpoint, train
 from cnnlab.training.checkpoint import Checkpoint
 
@@ -23,7 +23,7 @@ def test_a_resumed_training_ends_with_the_bits_of_an_unbroken_one(tmp_path):
     assert np.array_equal(checkpoint.load(file).params.flat, unbroken.params.flat)
 
 
-@pytest.mark.parametrize("network", [Network(), LENET5, report_network(filters=2)])
+@pytest.mark.parametrize("network", [Network(), LENET5, INCEPTION, report_network(filters=2)])
 def test_what_was_saved_is_loaded(tmp_path, network):
     params, state, file = network.parameters(3), {"speed": np.arange(3.0)}, tmp_path / "x.npz"
     checkpoint.save(file, Checkpoint(params, state, [ROW], {"batch": 7}))

@@ -9,8 +9,19 @@ from cnnlab import training
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import forward
-from cnnlab.network import Network, report_network
-from cnnlab.training import loop, method
+from cnnlab.network import (
+    LENET5,
+    NETWORKS,
+    Conv,
+    Dense,
+    MaxPool,
+    Network,
+    Pad,
+    ReLU,
+    Sigmoid,
+    report_network,
+)
+from cnnlab.training import OPTIMIZERS, loop, method
 
 DIGITS = load("digits", 330, 100)
 READ_ONLY = load("digits", 330, 100)
@@ -50,6 +61,26 @@ def test_training_lowers_the_loss_and_tells_its_history():
         assert row["images_per_second"] == pytest.approx(330 / row["seconds"])
     right = training.accuracy("vector", run.params, DIGITS.test_images, DIGITS.test_labels)
     assert right == run.history[-1]["test_accuracy"]
+
+
+ENOUGH = {"report": 0.8, "lenet5": 0.9, "eight": 0.8, "inception": 0.9, "residual": 0.9}
+
+
+@pytest.mark.parametrize("name", [*NETWORKS, "new"])
+def test_every_network_learns_with_its_defaults(name):
+    """One without a rate of its own, too."""
+    layers = Conv(8, 5), ReLU(), Pad(1), MaxPool(3, 2), Dense(24), ReLU(), Dense(10), Sigmoid()
+    network = NETWORKS.get(name, Network(layers))
+    run = training.train(load("digits"), network=network, epochs=4)
+    assert run.history[-1]["test_accuracy"] > ENOUGH.get(name, 0.7)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_usual_rate_is_the_optimizers_in_proportion_to_the_networks(optimizer):
+    usual = OPTIMIZERS[optimizer].load().usual
+    assert loop.usual_rate(optimizer, Network()) == usual
+    own = Network((*LENET5.layers,), rate=0.1)
+    assert loop.usual_rate(optimizer, own) == pytest.approx(usual / 4)
 
 
 @pytest.mark.parametrize("batch, rate", [(8, 3.2), (64, 0.05), (64, 3.2), (330, 3.2)])
