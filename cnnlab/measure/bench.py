@@ -244,7 +244,7 @@ def contestants(
     for strategy in (KERNELS[name] for name in names):
         if resident_steps := strategy.fused("resident_steps", network):
             params, data_set = network.parameters(0), (data.train_images, data.train_labels)
-            algorithms = resident_steps(params, *data_set, batch=batch, rate=params.network.usual_rate)
+            algorithms = resident_steps(params, *data_set, batch=batch, rate=network.usual_rate)
             outcome |= {name: Resident(*way, data) for name, way in algorithms.items()}
         else:
             outcome[strategy.name] = Contestant(strategy, data, batch, n_threads, network)
