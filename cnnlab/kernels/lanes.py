@@ -7,6 +7,8 @@ terms lie, and that is in tables of offsets, made once for each layer: see `Tabl
 serves every size, stride and padding.
 """
 
+import math
+
 import numba
 import numpy as np
 
@@ -40,7 +42,16 @@ from cnnlab.kernels.registers import (
 LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
 FRESH, BIASED, ADDED = range(3)  # what a sum begins with: zero, a bias, or what was there
 SINGLE, SQUARE, BROAD, TALL = range(4)  # which sums wait: rows × columns
+ALL = np.int64(1 << 40)  # terms
 PADDING = 16  # a table is as much longer, and repeats its last offset: a block may begin at any
+
+
+def zeros(*shape):
+    """Float32 zeros that begin at the start of a cache line, so that no vector straddles two."""
+    size = math.prod(shape)
+    buffer = np.zeros(size + 15, np.float32)
+    skip = -buffer.ctypes.data % 64 // 4
+    return buffer[skip : skip + size].reshape(shape)
 
 
 class Tables:

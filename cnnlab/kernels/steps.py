@@ -1,257 +1,143 @@
-"""Whole training steps of any network, in compiled code: a network is a programme, data that it reads.
+"""Whole training steps of any network, in compiled code that reads the network's programme.
 
-A programme has a row for each layer: what it does, the rows whose outputs it reads, and where its
-arrays lie in the flat parameters and in a worker's memory. A block of LANES images goes forward and
-backward before the next, so that its activations stay in the cache. Nothing is compiled for a
-network, and nothing is allocated in a step.
+A block of LANES images goes forward and backward before the next, so that its activations stay in
+the cache. Nothing is compiled for a network, and a step allocates nothing.
 """
 
 import functools
 import threading
-from math import prod
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from cnnlab.kernels import lanes
-from cnnlab.kernels.lanes import (
- ADDED, BIASED, BROAD, FRESH, LINEAR, RELU, SIGMOID, SINGLE, SQUARE, TALL, PADDING, Tables)
-from cnnlab.kernels.registers import LANES, MANY, ROWS
-
-COPY, CONV, POOL, MAX_POOL, DENSE = range(5)  # COPY: what an elementwise layer begins with
-KINDS = {"conv": CONV, "pool": POOL, "max_pool": MAX_POOL, "dense": DENSE}
-ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
-# A layer of a programme, of kind and activation; C, H, W, F, P, Q, K, S as in the contract. Its
-# arrays begin at these numbers of a worker's memory: input x, output y, dy, dz, dx (-1: not wanted)
-# and rows of x; w and b are in the parameters, or `fixed` in the memory (w = -1: there are none).
-# It is done `times` times, each with arrays that lie a step further. `added`: dx is; `exact`:
-# windows cover each pixel once; `last`: dy is dz. The others are records and tables of `lanes`.
-ROW = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step "
-            "w_step b_step added exact last forward back weights tail maps pixels"
-        ).split()
-    ]
-)
+from cnnlab.kernels.few import few_images
+from cnnlab.kernels.lanes import ALL, LINEAR, RELU, SIGMOID
+from cnnlab.kernels.programme import CONV, COPY, DENSE, MAX_POOL, POOL, programme
+from cnnlab.kernels.registers import LANES
+from cnnlab.kernels.workers import ALONE, FEW, allreduce, share
+from cnnlab.runtime.arguments import at_least
 
 
-class Programme(NamedTuple):
-    """A network as compiled code reads it: ROWs of layers, tables, and the size of the memory.
+class Memory(NamedTuple):
+    """One worker's memory for a network, or with a first index that of several workers.
 
-    `constants` are numbers in that memory: where they begin, and the array.
+    `flat` has the arrays of a programme, `numbers` the places of a block's images in its first
+    LANES, a place of `lanes.to_lanes` and from 2 LANES on their labels; `factors` those of a loss.
     """
 
-    layers: np.ndarray
-    tables: np.ndarray
-    size: int
-    constants: list[tuple[int, np.ndarray]]
-
-
-@functools.lru_cache(maxsize=64)
-def programme(network) -> Programme:
-    """The programme of a network."""
-    return Writer(network).programme
-
-
-class Writer:
-    """Writes the programme of a network, layer by layer."""
-
-    def __init__(self, network):
-        self.tables, self.size, self.constants, rows = Tables(), 0, [], []
-        self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
-        sources = [getattr(place, "source", i - 1) for i, place in enumerate(network.places)]
-        last_reader = {source: i for i, source in enumerate(sources)}
-        outputs = {-1: (self.room(*network.image_shape), -1)}
-        for i, (place, source) in enumerate(zip(network.places, sources, strict=True)):
-            if i in outputs:
-                continue
-            row = np.zeros(1, ROW).view(np.recarray)[0]
-            row.kind, row.added = KINDS.get(place.layer.operation, COPY), i < last_reader[source]
-            row.x, row.dx = outputs[source]
-            row.activation = ACTIVATIONS.get(place.layer.operation, LINEAR)
-            joined = False
-            if row.kind != COPY and sources.count(i) == 1 and sources[i + 1] == i:
-                row.activation = ACTIVATIONS.get(network.places[i + 1].layer.operation, LINEAR)
-                joined = row.activation != LINEAR
-            self.write(row, place)
-            learns = row.dx >= 0 or (row.w >= 0 and not row.fixed)
-            row.dy = self.room(*place.shape) if learns else -1
-            row.dz = row.dz or row.dy
-            outputs[i] = row.y, row.dy
-            if joined:
-                outputs[i + 1] = outputs[i]
-            rows.append(row)
-        rows[-1].last = True
-        layers = np.array(rows, ROW)
-        self.programme = Programme(layers, self.tables.flat, self.size, self.constants)
-
-    def room(self, *shape) -> int:
-        """Where in the memory an array begins that has such a shape in every lane."""
-        first = self.size
-        self.size += -(-prod(shape) * LANES // PADDING) * PADDING
-        return first
-
-    def write(self, row, place) -> None:
-        """All of a row but where its gradients come from."""
-        layer = place.layer
-        (C, H, W), (F, P, Q) = maps_of(place.input_shape), maps_of(place.shape)
-        if row.kind == DENSE:
-            C, H, W = prod(place.input_shape), 1, 1
-        row.C, row.H, row.W, row.F, row.P, row.Q = C, H, W, F, P, Q
-        row.K = getattr(layer, "kernel", getattr(layer, "size", 1))
-        row.S = layer.stride[0] if layer.stride else 1
-        row.exact = row.kind in (COPY, CONV, DENSE) or (row.K == row.S and not (H % row.S or W % row.S))
-        row.y, row.times = self.room(*place.shape), 1
-        row.w = self.offsets.get(f"{place.name}_w", -1)
-        row.b = self.offsets.get(f"{place.name}_b", -1)
-        maps, pixels = grid(F, P * Q), grid(P * Q, 1)
-        if row.kind == CONV:
-            maps, pixels = self.conv(row, maps, pixels)
-        elif row.kind == POOL:
-            self.pool(row, pixels)
-        elif row.kind == DENSE:
-            self.dense(row)
-        row.maps, row.pixels = self.tables.add(maps), self.tables.add(pixels)
-
-    def conv(self, row, maps, pixels):
-        """A convolution's records; where the maps and pixels of dz lie.
-
-        If dx is wanted, dz has a border of zeros (and zeros between, if there is a stride), and dx
-        is a convolution of it with filters turned round; terms in the upper and lower border, which
-        come first and last, are skipped.
-        """
-        C, H, W, F, P, Q, K, S = (int(row[name]) for name in "CHWFPQKS")
-        p, q = np.divmod(np.arange(P * Q), Q)
-        windows, terms = grid_of(p * S, q * S, W), np.arange(C * K * K)
-        c, k, l = np.unravel_index(terms, (C, K, K))
-        taps, filters = grid_of(c * H + k, l, W), np.arange(F) * terms.size
-        relu = RELU if row.activation == RELU else LINEAR
-        row.forward = self.tables.product(
-            shape_for(F), (filters, terms), (windows, taps), (maps, pixels), start=BIASED,
-            activation=relu,
-        )
-        if row.dx >= 0:
-            rows, columns = H + K - 1, W + K - 1
-            row.dz = self.room(F, rows, columns)
-            maps, pixels = grid(F, rows * columns), grid_of(K - 1 + p * S, K - 1 + q * S, columns)
-            h, w = np.divmod(np.arange(H * W), W)
-            k, l, f = np.unravel_index(np.arange(K * K * F), (K, K, F))
-            row.back = self.tables.product(
-                shape_for(C),
-                (np.arange(C) * K * K, (f * C * K + k) * K + l),
-                (grid_of(h + K - 1, w + K - 1, columns), grid_of(f * rows - k, -l, columns)),
-                (grid(C, H * W), grid(H * W, 1)),
-                np.clip(h - (P - 1) * S, 0, K - 1) * K * F,
-                (np.clip(h, 0, K - 1) + 1) * K * F,
-                start=ADDED if row.added else FRESH,
-            )
-        row.weights = self.tables.sums(
-            shape_for(F), (maps, pixels), (taps, windows), (filters, terms)
-        )
-        return maps, pixels
-
-    def pool(self, row, pixels) -> None:
-        """A trainable pooling's records, for one map at a time; or those of an average pooling."""
-        C, H, W, P, Q, K, S = (int(row[name]) for name in "CHWPQKS")
-        p, q = np.divmod(np.arange(P * Q), Q)
-        terms = np.arange(K * K)
-        windows, taps = grid_of(p * S, q * S, W), grid_of(*np.divmod(terms, K), W)
-        row.forward = self.tables.product(
-            SINGLE, ([0], terms), (windows, taps), ([0], pixels), start=BIASED
-        )
-        row.weights = self.tables.sums(SINGLE, ([0], pixels), (taps, windows), ([0], terms))
-        row.times, row.x_step, row.y_step = C, H * W * LANES, P * Q * LANES
-        row.w_step, row.b_step = K * K, 1
-        if row.w < 0:
-            row.fixed, row.w, row.b, row.w_step, row.b_step = True, self.room(K * K), self.room(1), 0, 0
-            self.constants.append((row.w, np.full(K * K, 1 / K**2, np.float32)))
-
-    def dense(self, row) -> None:
-        """A fully connected layer's records. `tail` does the last inputs, which fill no vector."""
-        D, O, add = int(row.C), int(row.F), self.tables.product
-        inputs, outputs, lanes_of = np.arange(D), np.arange(O), np.arange(LANES)
-        row.forward = add(
-            TALL, (outputs * D, inputs), ([0], grid(D, 1)), (grid(O, 1), [0]), start=BIASED,
-            activation=RELU if row.activation == RELU else LINEAR,
-        )
-        row.back = add(
-            TALL, (inputs, outputs * D), ([0], grid(O, 1)), (grid(D, 1), [0]),
-            start=ADDED if row.added else FRESH,
-        )  # fmt: skip
-        row.rows = self.room(D)
-        gradient = (grid(O, 1), lanes_of), (outputs * D)
-        if D >= LANES:
-            columns = grid(D // LANES, 1)
-            row.weights = add(
-                SQUARE, (grid(O, 1), lanes_of), (columns, lanes_of * D), (outputs * D, columns),
-                start=ADDED,
-            )
-        if D >= LANES and D % LANES:
-            row.tail = add(
-                SINGLE, (grid(O, 1), lanes_of), ([D - LANES], lanes_of * D), (outputs * D, [D - LANES]),
-                start=ADDED, skip=LANES - D % LANES,
-            )
-
-
-def starts(network) -> list[int]:
-    """Where in the flat parameters each array begins."""
-    sizes = [prod(shape) for shape in network.parameter_shapes.values()]
-    return [sum(sizes[:i]) for i in range(len(sizes))]
-
-
-def maps_of(shape):
-    """A shape of one image as that of maps."""
-    return shape if len(shape) == 3 else (prod(shape), 1, 1)
-
-
-def grid(n, step):
-    """Where n vectors begin that lie so many vectors apart."""
-    return np.arange(n) * step * LANES
-
-
-def grid_of(rows, columns, width):
-    """Where the vectors in these rows and columns begin, of maps so wide."""
-    return (rows * width + columns) * LANES
-
-
-def shape_for(n_rows):
-    """How to divide so many rows: in the shape that leaves least over."""
-    return BROAD if -(-n_rows // MANY) * MANY < -(-n_rows // ROWS) * ROWS else SQUARE
-
-
-class Work(NamedTuple):
-    """One worker's memory: float32, whole numbers, and factors of the loss."""
-
     flat: np.ndarray
-    places: np.ndarray
+    numbers: np.ndarray
     factors: np.ndarray
 
 
 @functools.lru_cache(maxsize=8)
-def work(caller, network) -> Work:
-    """The memory of a caller for a network, the same at every call."""
+def memory(caller, network, workers=()) -> Memory:
+    """Memory for steps of a network, the same at every call: each calling thread has its own.
+
+    Memory fresh from the operating system would cost a page fault for every 4 KiB, in every step.
+    """
     plan = programme(network)
-    flat = zeros(plan.size)
+    flat = lanes.zeros(*workers, -(-plan.size // 16) * 16)
     for first, numbers in plan.constants:
-        flat[first : first + numbers.size] = numbers
-    return Work(flat, np.zeros(4 * LANES, np.int64), np.zeros(LANES))
+        flat[..., first : first + numbers.size] = numbers
+    return Memory(flat, np.zeros((*workers, 4 * LANES), np.int64), np.zeros((*workers, LANES)))
 
 
-def zeros(*shape):
-    """Float32 zeros that begin at the start of a cache line, so that no vector straddles two."""
-    size = prod(shape)
-    buffer = np.zeros(size + 15, np.float32)
-    skip = -buffer.ctypes.data % 64 // 4
-    return buffer[skip : skip + size].reshape(shape)
+def loss_and_gradients(params, images, labels, grads, chosen=None):
+    """Loss of the images (M,C,H,W) number `chosen`, or all, with labels (M), and its gradients.
+
+    Both are summed over the images. `params` and `grads` are Parameters.
+    """
+    chosen = np.arange(len(images)) if chosen is None else chosen
+    plan, own = plan_and_memory(params)
+    return gradients(
+        plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, chosen, own, True
+    )
+
+
+def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
+    """Train on the images (M,C,H,W) number `order`, a batch at a time; returns the summed loss.
+
+    Many steps, with no Python between them. Of several `workers`, this one takes its share of each
+    batch, and the loss is that of its shares; `grads` must then lie where they add up. The last
+    step is left in `grads`. Raises ValueError for a batch of no images.
+    """
+    at_least("batch", batch, 1)
+    plan, own = plan_and_memory(params)
+    return sgd_loop(
+        plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, order,
+        batch, rate, own, True, workers or ALONE,
+    )  # fmt: skip
+
+
+def plan_and_memory(params):
+    """The programme of the parameters' network, and the calling thread's memory for it."""
+    return programme(params.network), memory(threading.get_ident(), params.network)
+
+
+def rows_of(images: np.ndarray) -> np.ndarray:
+    """Images (M,C,H,W) as rows (M,D) that compiled code may read: one kind of array for all."""
+    images = images if images.flags.carray else images.copy()
+    return images.reshape(len(images), -1)
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def sgd_loop(layers, tables, params, grads, images, labels, order, batch, rate, own, few, workers):
+    """Steps of stochastic gradient descent, as one of `workers`; the loss of this one's shares."""
+    loss = 0.0
+    for first in range(0, order.size, batch):
+        chosen = order[first : first + batch]
+        mine = share(chosen, workers, few)
+        loss += gradients(layers, tables, params, grads, images, labels, mine, own, few)
+        subtract(params, allreduce(grads, workers), np.float32(rate / chosen.size))
+    return loss
+
+
+@numba.njit
+def subtract(params, grads, rate):
+    """Subtract rate × gradient in place: params (M), grads (M), which become the step."""
+    for i in range(grads.size):  # two loops become vector instructions here, and one does not
+        grads[i] *= rate
+    for i in range(grads.size):
+        params[i] -= grads[i]
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def gradients(layers, tables, params, grads, images, labels, chosen, own, few):
+    """Loss of the images number `chosen`, and their gradients, both summed over the images.
+
+    `few` is None where there are never fewer than FEW images: Numba then compiles less.
+    """
+    for i in range(grads.size):
+        grads[i] = np.float32(0)
+    if few is not None and chosen.size < FEW:
+        return few_images(layers, params, grads, images, labels, chosen, own.flat)
+    flat, numbers, loss = own.flat, own.numbers, 0.0
+    labels_of, last = numbers[2 * LANES :], layers[len(layers) - 1]
+    pixels, rows = images.shape[1], images.reshape(images.size)
+    for first in range(0, chosen.size, LANES):
+        n_images = min(LANES, chosen.size - first)
+        for j in range(LANES):  # lanes left over repeat the first image, and are never added
+            image = chosen[first + (j if j < n_images else 0)]
+            numbers[j], labels_of[j] = image * pixels, labels[image]
+        lanes.to_lanes(rows, numbers, pixels, flat)
+        for i in range(len(layers)):
+            forward(layers[i], params, flat, tables)
+        loss += lanes.cross_entropy(
+            flat[last.y :], last.F, labels_of, n_images, own.factors, flat[last.dy :]
+        )
+        for i in range(len(layers) - 1, -1, -1):
+            if layers[i].dy >= 0:
+                backward(layers[i], params, grads, flat, tables, n_images)
+    return loss
 
 
 @numba.njit(error_model="numpy")
-def forward(r, params, work, tables):
+def forward(r, params, flat, tables):
     """One layer of a block of images, forward."""
-    x, y, held = work[r.x :], work[r.y :], work if r.fixed else params
+    x, y, held = flat[r.x :], flat[r.y :], flat if r.fixed else params
     w, b = held[r.w :], held[r.b :]
     if r.kind == MAX_POOL:
         lanes.max_pool(x, y, r.C, r.H, r.W, r.P, r.Q, r.K, r.S)
@@ -261,21 +147,18 @@ def forward(r, params, work, tables):
         for c in range(r.times):
             lanes.multiply(
                 w[c * r.w_step :], b[c * r.b_step :], x[c * r.x_step :], y[c * r.y_step :],
-                np.int64(ALL), tables, r.forward,
+                ALL, tables, r.forward,
             )
     if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
         lanes.activate(y, r.F * r.P * r.Q, r.activation)
 
 
-ALL = 1 << 40
-
-
 @numba.njit(error_model="numpy")
-def backward(r, params, grads, work, tables, n_images):
+def backward(r, params, grads, flat, tables, n_images):
     """One layer of a block of images, backward."""
-    x, y, dy, dz = work[r.x :], work[r.y :], work[r.dy :], work[r.dz :]
-    held = work if r.fixed else params
-    w, dw, dx = held[r.w :], grads[r.w :], work[r.dx :]
+    x, y, dy, dz = flat[r.x :], flat[r.y :], flat[r.dy :], flat[r.dz :]
+    held = flat if r.fixed else params
+    w, dw, dx = held[r.w :], grads[r.w :], flat[r.dx :]
     learns = r.w >= 0 and not r.fixed
     activation = LINEAR if r.last else r.activation
     if learns or activation != LINEAR or r.dz != r.dy:
@@ -285,7 +168,7 @@ def backward(r, params, grads, work, tables, n_images):
         )
     if r.kind == DENSE:
         if r.weights:
-            rows = work[r.rows :]
+            rows = flat[r.rows :]
             lanes.to_rows(x, rows, tables, r.weights)
             lanes.multiply(dz, dz, rows, dw, n_images, tables, r.weights)
             if r.tail:
@@ -314,28 +197,4 @@ def backward(r, params, grads, work, tables, n_images):
     elif r.kind == COPY:
         lanes.add(dz, dx, n, r.added)
     else:
-        lanes.multiply(w, w, dz, dx, np.int64(ALL), tables, r.back)
-
-
-@numba.njit(error_model="numpy")
-def gradients(layers, tables, params, grads, images, labels, chosen, memory):
-    """Loss of the images number `chosen`, and their gradients, both summed over the images."""
-    grads[:] = np.float32(0)
-    work, places, loss = memory.flat, memory.places, 0.0
-    rows = images.reshape(images.size)
-    pixels = images.size // len(images)
-    last = layers[len(layers) - 1]
-    for first in range(0, chosen.size, LANES):
-        n_images = min(LANES, chosen.size - first)
-        for j in range(LANES):
-            i = chosen[first + (j if j < n_images else 0)]
-            places[j] = i * pixels
-            places[2 * LANES + j] = labels[i]
-        lanes.to_lanes(rows, places, pixels, work)
-        for i in range(len(layers)):
-            forward(layers[i], params, work, tables)
-        loss += lanes.cross_entropy(work[last.y :], last.F, places[2 * LANES :], n_images, memory.factors, work[last.dy :])
-        for i in range(len(layers) - 1, -1, -1):
-            if layers[i].dy >= 0:
-                backward(layers[i], params, grads, work, tables, n_images)
-    return loss
+        lanes.multiply(w, w, dz, dx, ALL, tables, r.back)

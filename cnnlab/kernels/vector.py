@@ -1,40 +1,34 @@
-"""Several cores: `numba.prange` is the parallel for, on as many threads as the pool is told.
+"""One core used well: Numba on one core, with loops that become vector instructions.
 
-Convolution and pooling are in `conv` and `pool`, the rest of the contract in `dense` and
-`activation`. Training goes further, see `steps`.
+The operations of the contract are in `pixels`. Training goes further: in `steps` a vector is a
+pixel of several images.
 """
 
-from cnnlab.kernels.threads.activation import (  # fmt: skip
-    cross_entropy,
-    relu,
-    relu_backward,
-    sigmoid,
-    sigmoid_backward,
-)
-from cnnlab.kernels.threads.conv import (  # fmt: skip
+from cnnlab.kernels.contract import ANY
+from cnnlab.kernels.pixels import (
     conv_backward_bias,
     conv_backward_input,
     conv_backward_weights,
     conv_forward,
-)
-from cnnlab.kernels.threads.dense import (  # fmt: skip
+    cross_entropy,
     dense_backward_bias,
     dense_backward_input,
     dense_backward_weights,
     dense_forward,
-)
-from cnnlab.kernels.threads.pool import (  # fmt: skip
     max_pool_backward,
     max_pool_forward,
     pool_backward_bias,
     pool_backward_input,
     pool_backward_weights,
     pool_forward,
+    relu,
+    relu_backward,
+    sigmoid,
+    sigmoid_backward,
 )
-from cnnlab.kernels.threads.steps import loss_and_gradients, sgd_steps
-from cnnlab.network import REPORT_FORM
+from cnnlab.kernels.steps import loss_and_gradients, sgd_steps
 
-FUSES = REPORT_FORM
+FUSES = ANY
 
 __all__ = [
     "FUSES",
