@@ -13,9 +13,10 @@ import numba
 import numpy as np
 
 from cnnlab.kernels.registers import (
+    BROAD_COLUMNS,
+    BROAD_ROWS,
     COLUMNS,
     LANES,
-    MANY,
     OUTPUTS,
     ROWS,
     add_grid,
@@ -43,6 +44,7 @@ LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
 FRESH, BIASED, ADDED = range(3)  # what a sum begins with: zero, a bias, or what was there
 SINGLE, SQUARE, BROAD, TALL = range(4)  # which sums wait: rows × columns
 ALL = np.int64(1 << 40)  # terms
+COLUMNS_OF = COLUMNS, COLUMNS, BROAD_COLUMNS, 1
 PADDING = 16  # a table is as much longer, and repeats its last offset: a block may begin at any
 
 
@@ -71,19 +73,23 @@ class Tables:
         return self.size - self.parts[-1].size
 
     def product(
-        self, shape, w, x, z, first=0, last=None, *, start=FRESH, activation=LINEAR, skip=0
+        self, shape, w, x, z, runs=None, *, start=FRESH, activation=LINEAR, skip=0
     ) -> int:
         """A record for `multiply`: w = (rows, terms), x = (columns, terms), z = (rows, columns).
 
         Each is a pair of arrays of offsets, from a row, column or term to its number in w, x or z.
-        The terms of a column are those from `first` to `last`, numbers or arrays that do not fall.
         `shape` says how many sums wait in registers, and `start` what they begin with. The
-        activation is LINEAR or RELU. Lanes before `skip` add nothing.
+        activation is LINEAR or RELU. Lanes before `skip` add nothing. Where a column has no use for
+        some terms, `runs` has the length of a run of terms, and for each column its first and last
+        run, and the first and last term in these; columns that are done together do what one needs.
         """
-        last = len(w[1]) if last is None else last
-        bounds = (np.broadcast_to(bound, len(x[0])) for bound in (first, last))
-        tables = [self.add(part) for part in (*w, *x, *z, *bounds, np.arange(len(w[0])))]
-        return self.add([shape, start, activation, skip, len(w[0]), len(x[0]), *tables])
+        length, *bounds = runs or (len(w[1]), 0, 1, 0, len(w[1]))
+        bounds = [np.broadcast_to(bound, len(x[0])) for bound in bounds]
+        starts = np.arange(0, len(x[0]), COLUMNS_OF[shape])
+        choose = np.minimum, np.maximum, np.minimum, np.maximum
+        bounds = [pick.reduceat(bound, starts) for pick, bound in zip(choose, bounds, strict=True)]
+        tables = [self.add(part) for part in (*w, *x, *z, np.arange(len(w[0])), np.stack(bounds, 1))]
+        return self.add([shape, start, activation, skip, len(w[0]), len(x[0]), *tables, length])
 
     def sums(self, shape, dz, x, dw) -> int:
         """A record for `add_products`: dz = (rows, terms), x = (columns, terms), and dw's."""
@@ -112,7 +118,7 @@ def multiply(w, b, x, z, limit, tables, record):
     if r[0] == SQUARE:
         multiply_in(tile(ROWS, COLUMNS), w, b, x, z, limit, tables, r)
     elif r[0] == BROAD:
-        multiply_in(tile(MANY, COLUMNS), w, b, x, z, limit, tables, r)
+        multiply_in(tile(BROAD_ROWS, BROAD_COLUMNS), w, b, x, z, limit, tables, r)
     elif r[0] == TALL:
         multiply_in(tile(OUTPUTS, 1), w, b, x, z, limit, tables, r)
     else:
@@ -126,13 +132,18 @@ def multiply_in(tile, w, b, x, z, limit, tables, r):
     start, activation, skip, n_rows, n_columns = r[1], r[2], r[3], r[4], r[5]
     ones = c + np.float32(1)
     for m in range(0, n_columns, len(c)):
-        first, last = tables[r[12] + m], min(limit, tables[r[13] + m + len(c) - 1])
+        bounds = tables[r[13] + m // len(c) * 4 :]
+        first, last = bounds[2], min(limit, bounds[3])
         for i in range(0, n_rows, len(a)):
             sums = zero
             if start == BIASED:
-                sums = outer(zero, spread(b, tables, r[14] + i, r[14], a), ones)
+                sums = outer(zero, spread(b, tables, r[12] + i, r[12], a), ones)
             rows, columns = r[6] + i, r[8] + m
-            sums = products(sums, a, c, w, rows, r[7], x, columns, r[9], first, last, tables)
+            for run in range(bounds[0], bounds[1]):
+                at = run * r[14]
+                sums = products(
+                    sums, a, c, w, rows, r[7] + at, x, columns, r[9] + at, first, last, tables
+                )
             if skip > 0:
                 sums = only(sums, skip, LANES)
             if start == ADDED:
@@ -149,7 +160,7 @@ def add_products(dz, x, dw, n_images, tables, record):
     if r[0] == SQUARE:
         add_products_in(tile(ROWS, COLUMNS), dz, x, dw, n_images, tables, r)
     elif r[0] == BROAD:
-        add_products_in(tile(MANY, COLUMNS), dz, x, dw, n_images, tables, r)
+        add_products_in(tile(BROAD_ROWS, BROAD_COLUMNS), dz, x, dw, n_images, tables, r)
     else:
         add_products_in(tile(1, COLUMNS), dz, x, dw, n_images, tables, r)
 

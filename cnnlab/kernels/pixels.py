@@ -217,17 +217,7 @@ def pool_backward_weights(x, dz, dw, stride=4):
                     dw[c, k, l] += s0
 
 
-@numba.njit(fastmath=True, error_model="numpy")
-def pool_backward_bias(dz, db):
-    """Gradient with respect to the bias: dz (N,C,P,Q) → db (C)."""
-    db[:] = np.float32(0)
-    for n in range(dz.shape[0]):
-        for c in range(dz.shape[1]):
-            flat = dz[n, c].reshape(-1)
-            total = np.float32(0)
-            for m in range(flat.size):
-                total += flat[m]
-            db[c] += total
+pool_backward_bias = conv_backward_bias
 
 
 @numba.njit(error_model="numpy")

@@ -15,6 +15,7 @@ from cnnlab.kernels.lanes import (
     ADDED,
     BIASED,
     BROAD,
+    COLUMNS_OF,
     FRESH,
     LINEAR,
     PADDING,
@@ -25,7 +26,7 @@ from cnnlab.kernels.lanes import (
     TALL,
     Tables,
 )
-from cnnlab.kernels.registers import LANES, MANY, ROWS
+from cnnlab.kernels.registers import BROAD_ROWS, LANES, ROWS
 
 COPY, CONV, POOL, MAX_POOL, DENSE = range(5)  # COPY: what an elementwise layer begins with
 KINDS = {"conv": CONV, "pool": POOL, "max_pool": MAX_POOL, "dense": DENSE}
@@ -147,15 +148,19 @@ class Writer:
             rows, columns = H + K - 1, W + K - 1
             row.dz = self.room(F, rows, columns)
             maps, pixels = grid(F, rows * columns), grid_of(K - 1 + p * S, K - 1 + q * S, columns)
-            h, w = np.divmod(np.arange(H * W), W)
+            h, w = together(H, W, COLUMNS_OF[shape_for(C)])
             k, l, f = np.unravel_index(np.arange(K * K * F), (K, K, F))
+            useful = [
+                bound
+                for i, n in ((h, P), (w, Q))
+                for bound in (np.clip(i - (n - 1) * S, 0, K - 1), np.clip(i, 0, K - 1) + 1)
+            ]
             row.back = self.tables.product(
                 shape_for(C),
                 (np.arange(C) * K * K, (f * C * K + k) * K + l),
                 (grid_of(h + K - 1, w + K - 1, columns), grid_of(f * rows - k, -l, columns)),
-                (grid(C, H * W), grid(H * W, 1)),
-                np.clip(h - (P - 1) * S, 0, K - 1) * K * F,
-                (np.clip(h, 0, K - 1) + 1) * K * F,
+                (grid(C, H * W), grid_of(h, w, W)),
+                (K * F, useful[0], useful[1], useful[2] * F, useful[3] * F),
                 start=ADDED if row.added else FRESH,
             )
         row.weights = self.tables.sums(
@@ -226,6 +231,18 @@ def grid_of(rows, columns, width):
     return (rows * width + columns) * LANES
 
 
+def together(height, width, n):
+    """Rows and columns of all pixels of a map, so that n of them that follow each other are near.
+
+    Four are two by two: near a border they then have more useless terms in common.
+    """
+    h, w = np.divmod(np.arange(height * width), width)
+    if n == 4:
+        order = np.lexsort((w % 2, h % 2, w // 2, h // 2))
+        h, w = h[order], w[order]
+    return h, w
+
+
 def shape_for(n_rows):
     """How to divide so many rows: in the shape that leaves least over."""
-    return BROAD if -(-n_rows // MANY) * MANY < -(-n_rows // ROWS) * ROWS else SQUARE
+    return BROAD if -(-n_rows // BROAD_ROWS) * BROAD_ROWS < -(-n_rows // ROWS) * ROWS else SQUARE

@@ -59,22 +59,25 @@ def assembly() -> str:
 
 
 class Budget(NamedTuple):
-    """How many sums wait in registers: pixels of a map, or so many taps of so many maps."""
+    """How many sums wait in registers, as rows × columns: filters × pixels, or maps × taps.
 
-    pixels: int
-    maps: int
-    taps: int
+    `square` is the usual shape and `broad` that for six filters; `tall` is of single outputs.
+    """
+
+    square: tuple[int, int]
+    broad: tuple[int, int]
+    tall: int
 
 
 # A multiply-add takes four or five cycles, and two begin in each: eight sums or more keep a core
 # busy, sixteen on Apple's, which begins four. They must leave registers free for what is loaded: a
-# weight and a pixel, or a number of each map and a pixel; and without fmadd, for a product. A row
-# of five taps leaves none over, and 12 pixels, or 24, make whole rows of 24.
+# vector of each column, and a number of one row; and without fmadd, for a product. The nearer the
+# shape is to a square, the fewer loads there are for each multiply-add.
 BUDGETS = {
-    (16, 32): Budget(pixels=12, maps=3, taps=5),  # 12 and 15 sums in 32 registers
-    (8, 16): Budget(pixels=12, maps=2, taps=5),  # 12 and 10 in 16
-    (4, 16): Budget(pixels=12, maps=2, taps=5),  # 12 and 10 in 16
-    (4, 32): Budget(pixels=24, maps=3, taps=5),  # 24 and 15 in 32
+    (16, 32): Budget(square=(4, 4), broad=(6, 4), tall=12),
+    (8, 16): Budget(square=(4, 3), broad=(6, 2), tall=12),
+    (4, 16): Budget(square=(2, 5), broad=(6, 2), tall=12),
+    (4, 32): Budget(square=(4, 4), broad=(6, 4), tall=16),
 }
 
 
@@ -86,8 +89,7 @@ def budget(registers: Registers) -> Budget:
 # --- vectors that a kernel can name ---------------------------------------------------------------
 
 LANES = detected().lanes
-ROWS, MANY, COLUMNS, OUTPUTS = 4, 6, 4, 12
-PIXELS, MAPS, TAPS = budget(detected())
+(ROWS, COLUMNS), (BROAD_ROWS, BROAD_COLUMNS), OUTPUTS = budget(detected())
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 # As for the loop of `activation.sigmoid`: all but the freedom to add in another order, or to take

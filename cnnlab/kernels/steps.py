@@ -52,9 +52,8 @@ def loss_and_gradients(params, images, labels, grads, chosen=None):
     """
     chosen = np.arange(len(images)) if chosen is None else chosen
     plan, own = plan_and_memory(params)
-    return gradients(
-        plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, chosen, own, True
-    )
+    batch = rows_of(images), labels, chosen, own, True if chosen.size < FEW else None
+    return gradients(plan.layers, plan.tables, params.flat, grads.flat, *batch)
 
 
 def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
@@ -65,10 +64,12 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     step is left in `grads`. Raises ValueError for a batch of no images.
     """
     at_least("batch", batch, 1)
-    plan, own = plan_and_memory(params)
+    workers, (plan, own) = workers or ALONE, plan_and_memory(params)
+    last = order.size % batch or min(batch, order.size)
+    few = True if last // workers.size < FEW else None
     return sgd_loop(
         plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, order,
-        batch, rate, own, True, workers or ALONE,
+        batch, rate, own, few, workers,
     )  # fmt: skip
 
 

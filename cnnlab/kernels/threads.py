@@ -50,11 +50,19 @@ def conv_backward_weights(x, dz, dw, stride=1):
         pixels.conv_backward_weights(x, dz[:, f : f + 1], dw[f : f + 1], stride)
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, fastmath=True, error_model="numpy")
 def conv_backward_bias(dz, db):
     """Gradient with respect to the bias: dz (N,F,P,Q) → db (F)."""
     for f in numba.prange(len(db)):
-        pixels.conv_backward_bias(dz[:, f : f + 1], db[f : f + 1])
+        total = np.float32(0)
+        for n in range(len(dz)):
+            flat = dz[n, f].reshape(-1)
+            for m in range(flat.size):
+                total += flat[m]
+        db[f] = total
+
+
+pool_backward_bias = conv_backward_bias
 
 
 @numba.njit(parallel=True)
@@ -76,13 +84,6 @@ def pool_backward_weights(x, dz, dw, stride=4):
     """Gradient with respect to the weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
     for c in numba.prange(len(dw)):
         pixels.pool_backward_weights(x[:, c : c + 1], dz[:, c : c + 1], dw[c : c + 1], stride)
-
-
-@numba.njit(parallel=True)
-def pool_backward_bias(dz, db):
-    """Gradient with respect to the bias: dz (N,C,P,Q) → db (C)."""
-    for c in numba.prange(len(db)):
-        pixels.pool_backward_bias(dz[:, c : c + 1], db[c : c + 1])
 
 
 @numba.njit(parallel=True)
@@ -180,7 +181,7 @@ def cross_entropy(y, labels, dz):
 
 
 class Crew(NamedTuple):
-    """The memory of T threads, with rows (T,M or more) for each; see also `Team`.
+    """The memory of T threads, with rows (T,M or more) for each; see also `Team` and `Memory`.
 
     `ranks` (7) has the rank whose threads they are, the number of ranks, and its `Messages`.
     """
@@ -191,7 +192,9 @@ class Crew(NamedTuple):
     counts: np.ndarray
     losses: np.ndarray
     ranks: np.ndarray
-    memory: Memory
+    flat: np.ndarray
+    numbers: np.ndarray
+    factors: np.ndarray
 
 
 def loss_and_gradients(params, images, labels, grads, chosen=None):
@@ -241,7 +244,7 @@ def new_crew(caller, n_threads, network) -> Crew:
     rows = lanes.zeros(3, n_threads, allreduce_memory.row(network.zeros().flat.size))
     own = memory(caller, network, (APART * n_threads,))
     counts, losses = allreduce_memory.counts(), np.zeros((n_threads, 8))
-    return Crew(*rows, counts, losses, np.zeros(7, np.int64), own)
+    return Crew(*rows, counts, losses, np.zeros(7, np.int64), *own)
 
 
 @numba.njit(parallel=True, nogil=True)
@@ -256,8 +259,8 @@ def on_all_threads(layers, tables, flat, images, labels, order, batch, rate, cre
         team = Team(T, crew.parts, crew.totals[me, :M], crew.counts)
         messages = Messages(ranks[2], ranks[3], ranks[4], ranks[5], ranks[6])
         workers = Workers(me, T, team, messages, (ranks[0], ranks[1]))
-        held, apart = crew.memory, me * APART
-        own = Memory(held.flat[apart], held.numbers[apart], held.factors[apart])
+        at = me * APART
+        own = Memory(crew.flat[at], crew.numbers[at], crew.factors[at])
         params, grads = crew.params[me, :M], crew.parts[me, :M]
         for i in range(M):
             params[i] = flat[i]
