@@ -9,8 +9,8 @@ not. A saturated y is within 2**-24 of 0 or 1, half a unit in the last place of 
 costs 24 ln 2 = 16.6 on either side, in every strategy and however a batch is split. The gradient
 stays y - onehot.
 
-A strategy may offer more: FUSES, the form of the networks whose steps it fuses or ANY, and `fits(network)`
-where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no workers if ALONE;
+A strategy may offer more: FUSES, the form of the networks whose steps it fuses, or ANY, and
+`fits(network)` where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no workers if ALONE;
 `hardware()`, a line about what it runs on; `on_device(array)`, the array in the device's memory;
 `resident_steps(…)`, training steps whose data stay there.
 """

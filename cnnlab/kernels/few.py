@@ -5,11 +5,10 @@ contract, (N,C,H,W), in the same memory.
 """
 
 import numba
-import numpy as np
 
 from cnnlab.kernels import pixels
-from cnnlab.kernels.lanes import LINEAR, RELU, SIGMOID
-from cnnlab.kernels.programme import CONV, COPY, DENSE, MAX_POOL, POOL
+from cnnlab.kernels.lanes import RELU, SIGMOID
+from cnnlab.kernels.programme import CONV, DENSE, MAX_POOL, POOL
 
 
 @numba.njit(error_model="numpy")

@@ -72,9 +72,7 @@ class Tables:
         self.size += self.parts[-1].size
         return self.size - self.parts[-1].size
 
-    def product(
-        self, shape, w, x, z, runs=None, *, start=FRESH, activation=LINEAR, skip=0
-    ) -> int:
+    def product(self, shape, w, x, z, runs=None, *, start=FRESH, activation=LINEAR, skip=0) -> int:
         """A record for `multiply`: w = (rows, terms), x = (columns, terms), z = (rows, columns).
 
         Each is a pair of arrays of offsets, from a row, column or term to its number in w, x or z.
@@ -88,7 +86,9 @@ class Tables:
         starts = np.arange(0, len(x[0]), COLUMNS_OF[shape])
         choose = np.minimum, np.maximum, np.minimum, np.maximum
         bounds = [pick.reduceat(bound, starts) for pick, bound in zip(choose, bounds, strict=True)]
-        tables = [self.add(part) for part in (*w, *x, *z, np.arange(len(w[0])), np.stack(bounds, 1))]
+        tables = [
+            self.add(part) for part in (*w, *x, *z, np.arange(len(w[0])), np.stack(bounds, 1))
+        ]
         return self.add([shape, start, activation, skip, len(w[0]), len(x[0]), *tables, length])
 
     def sums(self, shape, dz, x, dw) -> int:

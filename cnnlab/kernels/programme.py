@@ -114,7 +114,9 @@ class Writer:
         row.C, row.H, row.W, row.F, row.P, row.Q = C, H, W, F, P, Q
         row.K = getattr(layer, "kernel", getattr(layer, "size", 1))
         row.S = layer.stride[0] if layer.stride else 1
-        row.exact = row.kind in (COPY, CONV, DENSE) or (row.K == row.S and not (H % row.S or W % row.S))
+        row.exact = row.kind in (COPY, CONV, DENSE) or (
+            row.K == row.S and not (H % row.S or W % row.S)
+        )
         row.y, row.times = self.room(*place.shape), 1
         row.w = self.offsets.get(f"{place.name}_w", -1)
         row.b = self.offsets.get(f"{place.name}_b", -1)
@@ -141,7 +143,11 @@ class Writer:
         taps, filters = grid_of(c * H + k, l, W), np.arange(F) * terms.size
         relu = RELU if row.activation == RELU else LINEAR
         row.forward = self.tables.product(
-            shape_for(F), (filters, terms), (windows, taps), (maps, pixels), start=BIASED,
+            shape_for(F),
+            (filters, terms),
+            (windows, taps),
+            (maps, pixels),
+            start=BIASED,
             activation=relu,
         )
         if row.dx >= 0:
@@ -189,7 +195,11 @@ class Writer:
         D, O, add = int(row.C), int(row.F), self.tables.product
         inputs, outputs, lanes_of = np.arange(D), np.arange(O), np.arange(LANES)
         row.forward = add(
-            TALL, (outputs * D, inputs), ([0], grid(D, 1)), (grid(O, 1), [0]), start=BIASED,
+            TALL,
+            (outputs * D, inputs),
+            ([0], grid(D, 1)),
+            (grid(O, 1), [0]),
+            start=BIASED,
             activation=RELU if row.activation == RELU else LINEAR,
         )
         row.back = add(
@@ -200,13 +210,20 @@ class Writer:
         if D >= LANES:
             columns = grid(D // LANES, 1)
             row.weights = add(
-                SQUARE, (grid(O, 1), lanes_of), (columns, lanes_of * D), (outputs * D, columns),
+                SQUARE,
+                (grid(O, 1), lanes_of),
+                (columns, lanes_of * D),
+                (outputs * D, columns),
                 start=ADDED,
             )
         if D >= LANES and D % LANES:
             row.tail = add(
-                SINGLE, (grid(O, 1), lanes_of), ([D - LANES], lanes_of * D), (outputs * D, [D - LANES]),
-                start=ADDED, skip=LANES - D % LANES,
+                SINGLE,
+                (grid(O, 1), lanes_of),
+                ([D - LANES], lanes_of * D),
+                (outputs * D, [D - LANES]),
+                start=ADDED,
+                skip=LANES - D % LANES,
             )
 
 

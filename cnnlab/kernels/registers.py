@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, models, overload, register_model
@@ -285,9 +284,7 @@ def only(typing, value, first, last):
 
     def code(context, builder, signature, arguments):
         lanes = ir.Constant(WHOLE, list(range(LANES)))
-        bounds = [
-            _everywhere(builder, builder.trunc(bound, INT), WHOLE) for bound in arguments[1:]
-        ]
+        bounds = [_everywhere(builder, builder.trunc(bound, INT), WHOLE) for bound in arguments[1:]]
         kept = builder.and_(
             builder.icmp_signed(">=", lanes, bounds[0]), builder.icmp_signed("<", lanes, bounds[1])
         )
@@ -345,9 +342,7 @@ def _halved(builder, a, b, round_of):
         for start in range(0, LANES, group):
             for base in (0, LANES):
                 lanes += [
-                    base + start + i + odd + j
-                    for i in range(0, group, 2 * run)
-                    for j in range(run)
+                    base + start + i + odd + j for i in range(0, group, 2 * run) for j in range(run)
                 ]
         halves.append(builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, LANES), lanes)))
     return builder.fadd(*halves, flags=FLAGS)

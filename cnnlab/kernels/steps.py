@@ -147,8 +147,13 @@ def forward(r, params, flat, tables):
     else:
         for c in range(r.times):
             lanes.multiply(
-                w[c * r.w_step :], b[c * r.b_step :], x[c * r.x_step :], y[c * r.y_step :],
-                ALL, tables, r.forward,
+                w[c * r.w_step :],
+                b[c * r.b_step :],
+                x[c * r.x_step :],
+                y[c * r.y_step :],
+                ALL,
+                tables,
+                r.forward,
             )
     if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
         lanes.activate(y, r.F * r.P * r.Q, r.activation)
@@ -180,8 +185,12 @@ def backward(r, params, grads, flat, tables, n_images):
     elif learns:
         for c in range(r.times):
             lanes.add_products(
-                dz[c * r.y_step :], x[c * r.x_step :], dw[c * r.w_step :],
-                n_images, tables, r.weights,
+                dz[c * r.y_step :],
+                x[c * r.x_step :],
+                dw[c * r.w_step :],
+                n_images,
+                tables,
+                r.weights,
             )
     if r.dx < 0:
         return
@@ -190,9 +199,7 @@ def backward(r, params, grads, flat, tables, n_images):
         lanes.clear(dx, n)
     added = r.added or r.K > r.S
     if r.kind == POOL:
-        lanes.pool_backward_input(
-            dz, w, dx, added, r.w_step, r.C, r.H, r.W, r.P, r.Q, r.K, r.S
-        )
+        lanes.pool_backward_input(dz, w, dx, added, r.w_step, r.C, r.H, r.W, r.P, r.Q, r.K, r.S)
     elif r.kind == MAX_POOL:
         lanes.max_pool_backward(x, y, dz, dx, added, r.C, r.H, r.W, r.P, r.Q, r.K, r.S)
     elif r.kind == COPY:

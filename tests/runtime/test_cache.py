@@ -58,8 +58,8 @@ def test_a_kernel_is_compiled_once_and_again_when_a_source_has_changed(checkout)
         "ranks/sparse.py",
         "distributed/compressors/base.py",
         "kernels/reference.py",
-        "kernels/vector/conv.py",
-        "kernels/threads/steps.py",
+        "kernels/pixels.py",
+        "kernels/threads.py",
         "kernels/workers.py",
         "kernels/variants/reductions.py",
     ):
