@@ -10,9 +10,9 @@ costs 24 ln 2 = 16.6 on either side, in every strategy and however a batch is sp
 stays y - onehot.
 
 A strategy may offer more: FUSES, the form of the networks whose steps it fuses, or ANY, and
-`fits(network)` where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no workers if ALONE;
-`hardware()`, a line about what it runs on; `on_device(array)`, the array in the device's memory;
-`resident_steps(…)`, training steps whose data stay there.
+`fits(network)` where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no
+workers if ALONE; `hardware()`, a line about what it runs on; `on_device(array)`, the array in the
+device's memory; `resident_steps(…)`, training steps whose data stay there.
 """
 
 import contextlib

@@ -235,7 +235,8 @@ def activate(y, n, activation):
 def deactivated(y, dy, activation):
     """The gradient with respect to a sum, from that with respect to its activation y."""
     if activation == RELU:
-        return where_at_most(y, dy - dy, dy - dy, dy)
+        zero = only(dy, 0, 0)
+        return where_at_most(y, zero, zero, dy)
     if activation == SIGMOID:
         return dy * (y * (np.float32(1) - y))
     return dy
