@@ -45,6 +45,12 @@ def memory(caller, network, workers=()) -> Memory:
     return Memory(flat, np.zeros((*workers, 4 * LANES), np.int64), np.zeros((*workers, LANES)))
 
 
+@numba.njit
+def of_worker(memory, worker):
+    """The memory of one of several workers."""
+    return Memory(memory.flat[worker], memory.numbers[worker], memory.factors[worker])
+
+
 def loss_and_gradients(params, images, labels, grads, chosen=None):
     """Loss of the images (M,C,H,W) number `chosen`, or all, with labels (M), and its gradients.
 
@@ -115,23 +121,44 @@ def gradients(layers, tables, params, grads, images, labels, chosen, own, few):
         grads[i] = np.float32(0)
     if few is not None and chosen.size < FEW:
         return few_images(layers, params, grads, images, labels, chosen, own.flat)
-    flat, numbers, loss = own.flat, own.numbers, 0.0
-    labels_of, last = numbers[2 * LANES :], layers[len(layers) - 1]
-    pixels, rows = images.shape[1], images.reshape(images.size)
+    return many_images(layers, tables, params, grads, images, labels, chosen, own)
+
+
+@numba.njit(error_model="numpy")
+def many_images(layers, tables, params, grads, images, labels, chosen, own):
+    """Loss of the images number `chosen`; their gradients are added to `grads`."""
+    loss = 0.0
     for first in range(0, chosen.size, LANES):
-        n_images = min(LANES, chosen.size - first)
-        for j in range(LANES):  # lanes left over repeat the first image, and are never added
-            image = chosen[first + (j if j < n_images else 0)]
-            numbers[j], labels_of[j] = image * pixels, labels[image]
-        lanes.to_lanes(rows, numbers, pixels, flat)
-        for i in range(len(layers)):
-            forward(layers[i], params, flat, tables)
-        loss += lanes.cross_entropy(
-            flat[last.y :], last.F, labels_of, n_images, own.factors, flat[last.dy :]
-        )
-        for i in range(len(layers) - 1, -1, -1):
-            if layers[i].dy >= 0:
-                backward(layers[i], params, grads, flat, tables, n_images)
+        block = chosen[first : first + LANES]
+        forward_block(layers, tables, params, images, labels, block, own)
+        loss += backward_block(layers, tables, params, grads, len(block), own)
+    return loss
+
+
+@numba.njit(error_model="numpy")
+def forward_block(layers, tables, params, images, labels, block, own):
+    """Lay the images number `block` side by side, at most LANES, and take them through all layers.
+
+    Lanes that are left over repeat the first image, and nothing of them is ever added up.
+    """
+    n_pixels, numbers = images.shape[1], own.numbers
+    for j in range(LANES):
+        image = block[j if j < len(block) else 0]
+        numbers[j], numbers[2 * LANES + j] = image * n_pixels, labels[image]
+    lanes.to_lanes(images.reshape(images.size), numbers, n_pixels, own.flat)
+    for i in range(len(layers)):
+        forward(layers[i], params, own.flat, tables)
+
+
+@numba.njit(error_model="numpy")
+def backward_block(layers, tables, params, grads, n_images, own):
+    """Loss of the block of n_images that went forward; its gradients are added to `grads`."""
+    last, flat = layers[len(layers) - 1], own.flat
+    y, dz, labels = flat[last.y :], flat[last.dy :], own.numbers[2 * LANES :]
+    loss = lanes.cross_entropy(y, last.F, labels, n_images, own.factors, dz)
+    for i in range(len(layers) - 1, -1, -1):
+        if layers[i].dy >= 0:
+            backward(layers[i], params, grads, flat, tables, n_images)
     return loss
 
 

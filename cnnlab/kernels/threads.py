@@ -20,7 +20,7 @@ from cnnlab.kernels.allreduce import OFF, ROLL, Messages, Team, add_up, all_runn
 from cnnlab.kernels.contract import ANY
 from cnnlab.kernels.programme import programme
 from cnnlab.kernels.registers import LANES
-from cnnlab.kernels.steps import Memory, gradients, memory, rows_of, sgd_loop, subtract
+from cnnlab.kernels.steps import Memory, gradients, memory, of_worker, rows_of, sgd_loop, subtract
 from cnnlab.kernels.workers import ALONE, Workers, allreduce, share
 from cnnlab.runtime.arguments import at_least
 
@@ -259,8 +259,7 @@ def on_all_threads(layers, tables, flat, images, labels, order, batch, rate, cre
         team = Team(T, crew.parts, crew.totals[me, :M], crew.counts)
         messages = Messages(ranks[2], ranks[3], ranks[4], ranks[5], ranks[6])
         workers = Workers(me, T, team, messages, (ranks[0], ranks[1]))
-        at = me * APART
-        own = Memory(crew.flat[at], crew.numbers[at], crew.factors[at])
+        own = of_worker(Memory(crew.flat, crew.numbers, crew.factors), me * APART)
         params, grads = crew.params[me, :M], crew.parts[me, :M]
         for i in range(M):
             params[i] = flat[i]
