@@ -27,6 +27,7 @@ from cnnlab.kernels.registers import (
     load,
     only,
     outer,
+    scatter,
     scatter_grid,
     shifted,
     smaller,
@@ -262,9 +263,7 @@ def deactivate(y, dy, dz, db, activation, n_images, n_maps, n_pixels, maps, pixe
             scatter_grid(dz, tables, maps + f, pixels + m, d, one, one)
             rest += d
         if db.size:
-            for part in totals(only(total, 0, n_images)):
-                db[f] += part
-            db[f] += totals(only(rest, 0, n_images))[0]
+            add_totals((total, rest), f, n_images, db)
 
 
 @numba.njit(error_model="numpy")
@@ -276,62 +275,88 @@ def add_dense_products(x, dz, dw, D, O, n_images):
                 dw[o * D + i] += dz[o * LANES + n] * x[i * LANES + n]
 
 
-# --- pooling --------------------------------------------------------------------------------------
+# --- pooling: one map, whose windows begin at the table `windows` of x and have `taps` ------------
 
 
 @numba.njit(error_model="numpy")
-def max_pool(x, z, C, H, W, P, Q, size, stride):
-    """The largest of each window: x (C,H,W,B) → z (C,P,Q,B). NaN is larger than any number."""
-    one, at = block(np.float32(0), 1), 0
-    for c in range(C):
-        for p in range(P):
-            for q in range(Q):
-                first = (c * H + p * stride) * W + q * stride
-                best = load(x, first, one)
-                for k in range(size):
-                    for l in range(size):
-                        a = load(x, first + k * W + l, one)
-                        best = where_not_larger(a, best, best, a)
-                store(z, at, best)
-                at += 1
+def max_pool(x, z, n, n_taps, tables, maps, pixels, windows, taps):
+    """The largest number of each of n windows: x (H,W,B) → z (n,B). NaN is larger than any."""
+    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
+    for m in range(0, n, 4):
+        best = gather(x, tables, windows + m, taps, four)
+        for t in range(1, n_taps):
+            a = gather(x, tables, windows + m, taps + t, four)
+            best = where_not_larger(a, best, best, a)
+        scatter_grid(z, tables, maps, pixels + m, best, one, four)
 
 
 @numba.njit(error_model="numpy")
-def max_pool_backward(x, z, dz, dx, added, C, H, W, P, Q, size, stride):
-    """The gradient of a window goes to its largest number, the first of equals: dz → dx.
+def max_pool_backward(x, z, dz, dx, added, through, n, n_taps, tables, windows, taps):
+    """The gradient of a window goes to its largest number, the first of equals: dz (n,B) → dx.
 
-    x (C,H,W,B), z and dz (C,P,Q,B), dx (C,H,W,B), to which it is `added` or not.
+    x and dx (H,W,B), z (n,B). dx is `added` to or not. It is taken `through` the activation that
+    made x (dx may then be x itself), and the total of each lane returned.
     """
-    one, at = block(np.float32(0), 1), 0
-    for c in range(C):
-        for p in range(P):
-            for q in range(Q):
-                first = (c * H + p * stride) * W + q * stride
-                best, left = load(z, at, one), load(dz, at, one)
-                for k in range(size):
-                    for l in range(size):
-                        i = first + k * W + l
-                        a = load(x, i, one)
-                        d = where_equal(a, best, left, one)
-                        left = where_equal(a, best, one, left)
-                        store(dx, i, d + load(dx, i, one) if added else d)
-                at += 1
+    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
+    total, rest, whole = four, one, n - n % 4
+    for m in range(0, whole, 4):
+        left = deactivated(load(z, m, four), load(dz, m, four), through)
+        total += left
+        to_largest(x, load(z, m, four), left, dx, added, n_taps, tables, windows + m, taps)
+    for m in range(whole, n):
+        left = deactivated(load(z, m, one), load(dz, m, one), through)
+        rest += left
+        to_largest(x, load(z, m, one), left, dx, added, n_taps, tables, windows + m, taps)
+    return total, rest
 
 
 @numba.njit(error_model="numpy")
-def pool_backward_input(dz, w, dx, added, w_step, C, H, W, P, Q, size, stride):
-    """Trainable pooling: dz (C,P,Q,B), w (C,S,S) → dx (C,H,W,B), to which it is `added` or not."""
-    one = block(np.float32(0), 1)
-    for c in range(C):
-        for p in range(P):
-            for k in range(size):
-                for l in range(size):
-                    first = (c * H + p * stride + k) * W + l
-                    weight = w[c * w_step + k * size + l]
-                    for q in range(Q):
-                        d = weight * load(dz, (c * P + p) * Q + q, one)
-                        i = first + q * stride
-                        store(dx, i, d + load(dx, i, one) if added else d)
+def to_largest(x, best, left, dx, added, n_taps, tables, windows, taps):
+    """Give what is left of a gradient to the first number of each window that equals its best."""
+    zero = only(left, 0, 0)
+    for t in range(n_taps):
+        a = gather(x, tables, windows, taps + t, left)
+        d = where_equal(a, best, left, zero)
+        left = where_equal(a, best, zero, left)
+        if added:
+            d += gather(dx, tables, windows, taps + t, left)
+        scatter(dx, tables, windows, taps + t, d)
+
+
+@numba.njit(error_model="numpy")
+def pool_backward_input(x, w, dz, dx, added, through, n, n_taps, tables, windows, taps):
+    """Trainable pooling: dz (n,B), w (taps) → dx, all as in `max_pool_backward`."""
+    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
+    total, rest, whole = four, one, n - n % 4
+    for m in range(0, whole, 4):
+        d = load(dz, m, four)
+        total += to_all(x, w, d, dx, added, through, n_taps, tables, windows + m, taps)
+    for m in range(whole, n):
+        d = load(dz, m, one)
+        rest += to_all(x, w, d, dx, added, through, n_taps, tables, windows + m, taps)
+    return total, rest
+
+
+@numba.njit(error_model="numpy")
+def to_all(x, w, dz, dx, added, through, n_taps, tables, windows, taps):
+    """Give a gradient to all numbers of each window, times their weights; the total of these."""
+    total = only(dz, 0, 0)
+    for t in range(n_taps):
+        a = gather(x, tables, windows, taps + t, dz)
+        d = deactivated(a, w[t] * dz, through)
+        total += d
+        if added:
+            d += gather(dx, tables, windows, taps + t, dz)
+        scatter(dx, tables, windows, taps + t, d)
+    return total
+
+
+@numba.njit(error_model="numpy")
+def add_totals(sums, f, n_images, db):
+    """Add to db[f] the totals over n_images lanes of two Blocks."""
+    for part in totals(only(sums[0], 0, n_images)):
+        db[f] += part
+    db[f] += totals(only(sums[1], 0, n_images))[0]
 
 
 # --- in and out of the lanes ----------------------------------------------------------------------

@@ -41,7 +41,8 @@ ROW = np.dtype(
         (name, np.int64)
         for name in (
             "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step "
-            "w_step b_step spare added exact last forward back weights tail maps pixels"
+            "w_step b_step spare added exact last ready over through bias_over forward back weights "
+            "tail maps pixels windows taps"
         ).split()
     ]
 )
@@ -73,13 +74,14 @@ class Writer:
         self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
         sources = [getattr(place, "source", i - 1) for i, place in enumerate(network.places)]
         last_reader = {source: i for i, source in enumerate(sources)}
-        outputs = {-1: (self.room(*network.image_shape), -1)}
+        outputs, by_output = {-1: (self.room(*network.image_shape), -1)}, {}
         largest = max(prod(place.input_shape) for place in network.places)
         spare = self.room(largest if len(last_reader) < len(sources) else 0)
         for i, (place, source) in enumerate(zip(network.places, sources, strict=True)):
             if i in outputs:
                 continue
             row = np.zeros(1, ROW).view(np.recarray)[0]
+            row.over = row.bias_over = -1
             row.kind, row.added = KINDS.get(place.layer.operation, COPY), i < last_reader[source]
             row.x, row.dx = outputs[source]
             row.activation = ACTIVATIONS.get(place.layer.operation, LINEAR)
@@ -88,6 +90,11 @@ class Writer:
                 row.activation = ACTIVATIONS.get(network.places[i + 1].layer.operation, LINEAR)
                 joined = row.activation != LINEAR
             self.write(row, place)
+            below = by_output.get(row.x)
+            if row.kind in (POOL, MAX_POOL) and row.exact and below is not None:
+                if below.kind == CONV and below.dx < 0 and sources.count(source) == 1:
+                    row.over, row.through, row.bias_over = below.y, below.activation, below.b
+                    below.ready = True
             learns = row.dx >= 0 or (row.w >= 0 and not row.fixed)
             row.dy = self.room(*place.shape) if learns else -1
             row.dz, row.spare = row.dz or row.dy, spare
@@ -95,6 +102,7 @@ class Writer:
             if joined:
                 outputs[i + 1] = outputs[i]
             rows.append(row)
+            by_output[row.y] = row
         rows[-1].last = True
         layers = np.array(rows, ROW)
         self.programme = Programme(layers, self.tables.flat, self.size, self.constants)
@@ -123,7 +131,7 @@ class Writer:
         maps, pixels = grid(F, P * Q), grid(P * Q, 1)
         if row.kind == CONV:
             maps, pixels = self.conv(row, maps, pixels)
-        elif row.kind == POOL:
+        elif row.kind in (POOL, MAX_POOL):
             self.pool(row, pixels)
         elif row.kind == DENSE:
             self.dense(row)
@@ -175,17 +183,24 @@ class Writer:
         return maps, pixels
 
     def pool(self, row, pixels) -> None:
-        """A trainable pooling's records, for one map at a time; or those of an average pooling."""
+        """What a pooling needs for one map at a time; an average has weights that are fixed.
+
+        If it alone reads a convolution whose input wants no gradient, and reads each pixel once, it
+        writes the gradient over what it has read, taken through the activation.
+        """
         C, H, W, P, Q, K, S = (int(row[name]) for name in "CHWPQKS")
         p, q = np.divmod(np.arange(P * Q), Q)
         terms = np.arange(K * K)
         windows, taps = grid_of(p * S, q * S, W), grid_of(*np.divmod(terms, K), W)
+        row.windows, row.taps = self.tables.add(windows), self.tables.add(taps)
+        row.times, row.x_step, row.y_step = C, H * W * LANES, P * Q * LANES
+        if row.kind == MAX_POOL:
+            return
+        row.w_step, row.b_step = K * K, 1
         row.forward = self.tables.product(
             SINGLE, ([0], terms), (windows, taps), ([0], pixels), start=BIASED
         )
         row.weights = self.tables.sums(SINGLE, ([0], pixels), (taps, windows), ([0], terms))
-        row.times, row.x_step, row.y_step = C, H * W * LANES, P * Q * LANES
-        row.w_step, row.b_step = K * K, 1
         if row.w < 0:
             row.fixed, row.w, row.b = True, self.room(C * K * K), self.room(C)
             self.constants.append((row.w, np.full(C * K * K, 1 / K**2, np.float32)))

@@ -185,6 +185,20 @@ def gather(typing, array, table, offsets, shift, like):
 
 
 @intrinsic
+def scatter(typing, array, table, offsets, shift, value):
+    """Write the vectors of a Block to where `gather` finds them."""
+
+    def code(context, builder, signature, arguments):
+        places = _scattered(context, builder, signature, arguments, value.n)
+        vectors = _vectors(builder, arguments[4], value, value.n)
+        for place, vector in zip(places, vectors, strict=True):
+            builder.store(vector, builder.bitcast(place, VECTOR.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, table, types.intp, types.intp, value), code
+
+
+@intrinsic
 def spread(typing, array, table, offsets, shift, like):
     """As `gather`, but the number at each place fills its whole vector."""
 

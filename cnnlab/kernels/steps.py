@@ -14,7 +14,7 @@ import numpy as np
 from cnnlab.kernels import lanes
 from cnnlab.kernels.few import few_images
 from cnnlab.kernels.lanes import ALL, LINEAR, RELU, SIGMOID
-from cnnlab.kernels.programme import CONV, COPY, DENSE, MAX_POOL, POOL, programme
+from cnnlab.kernels.programme import CONV, COPY, DENSE, MAX_POOL, programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.workers import ALONE, FEW, allreduce, share
 from cnnlab.runtime.arguments import at_least
@@ -165,71 +165,78 @@ def backward_block(layers, tables, params, grads, n_images, own):
 @numba.njit(error_model="numpy")
 def forward(r, params, flat, tables):
     """One layer of a block of images, forward."""
-    x, y, held = flat[r.x :], flat[r.y :], flat if r.fixed else params
+    x, y, held, n = flat[r.x :], flat[r.y :], flat if r.fixed else params, r.P * r.Q
     w, b = held[r.w :], held[r.b :]
-    if r.kind == MAX_POOL:
-        lanes.max_pool(x, y, r.C, r.H, r.W, r.P, r.Q, r.K, r.S)
-    elif r.kind == COPY:
-        lanes.add(x, y, r.F * r.P * r.Q, False)
-    else:
-        for c in range(r.times):
-            lanes.multiply(
-                w[c * r.w_step :],
-                b[c * r.b_step :],
-                x[c * r.x_step :],
-                y[c * r.y_step :],
-                ALL,
-                tables,
-                r.forward,
-            )
+    for c in range(r.times):
+        xc, yc = x[c * r.x_step :], y[c * r.y_step :]
+        if r.kind == MAX_POOL:
+            lanes.max_pool(xc, yc, n, r.K**2, tables, r.maps, r.pixels, r.windows, r.taps)
+        elif r.kind == COPY:
+            lanes.add(x, y, r.F * n, False)
+        else:
+            wc, bc = w[c * r.w_step :], b[c * r.b_step :]
+            lanes.multiply(wc, bc, xc, yc, ALL, tables, r.forward)
     if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
-        lanes.activate(y, r.F * r.P * r.Q, r.activation)
+        lanes.activate(y, r.F * n, r.activation)
 
 
 @numba.njit(error_model="numpy")
 def backward(r, params, grads, flat, tables, n_images):
     """One layer of a block of images, backward."""
-    x, y, dy, dz = flat[r.x :], flat[r.y :], flat[r.dy :], flat[r.dz :]
-    held = flat if r.fixed else params
-    w, dw, dx = held[r.w :], grads[r.w :], flat[r.dx :]
-    learns = r.w >= 0 and not r.fixed
+    x, y, dy, dz = flat[r.x :], flat[r.y :], flat[r.dy :], flat[r.y if r.ready else r.dz :]
+    held, n = flat if r.fixed else params, r.P * r.Q
+    w, dw, learns = held[r.w :], grads[r.w :], r.w >= 0 and not r.fixed
     activation = LINEAR if r.last else r.activation
-    if learns or activation != LINEAR or r.dz != r.dy:
+    if not r.ready and (learns or activation != LINEAR or r.dz != r.dy):
         db = grads[r.b : r.b + r.F] if learns else grads[:0]
-        lanes.deactivate(
-            y, dy, dz, db, activation, n_images, r.F, r.P * r.Q, r.maps, r.pixels, tables
-        )
+        lanes.deactivate(y, dy, dz, db, activation, n_images, r.F, n, r.maps, r.pixels, tables)
     if r.kind == DENSE:
-        if r.weights:
-            rows = flat[r.rows :]
-            lanes.to_rows(x, rows, tables, r.weights)
-            lanes.multiply(dz, dz, rows, dw, n_images, tables, r.weights)
-            if r.tail:
-                lanes.to_rows(x, rows, tables, r.tail)
-                lanes.multiply(dz, dz, rows, dw, n_images, tables, r.tail)
-        else:
-            lanes.add_dense_products(x, dz, dw, r.C, r.F, n_images)
+        dense_gradient(r, x, dz, dw, flat[r.rows :], tables, n_images)
     elif learns:
         for c in range(r.times):
-            lanes.add_products(
-                dz[c * r.y_step :],
-                x[c * r.x_step :],
-                dw[c * r.w_step :],
-                n_images,
-                tables,
-                r.weights,
-            )
+            dzc, xc = dz[c * r.y_step :], x[c * r.x_step :]
+            lanes.add_products(dzc, xc, dw[c * r.w_step :], n_images, tables, r.weights)
     if r.dx < 0:
         return
-    n = r.C * r.H * r.W
-    if not (r.added or r.exact):
-        lanes.clear(dx, n)
-    added = r.added or r.K > r.S
-    if r.kind == POOL:
-        lanes.pool_backward_input(dz, w, dx, added, r.w_step, r.C, r.H, r.W, r.P, r.Q, r.K, r.S)
-    elif r.kind == MAX_POOL:
-        lanes.max_pool_backward(x, y, dz, dx, added, r.C, r.H, r.W, r.P, r.Q, r.K, r.S)
-    elif r.kind == COPY:
-        lanes.add(dz, dx, n, r.added)
-    else:
+    dx, size = flat[r.dx if r.over < 0 else r.over :], r.C * r.H * r.W
+    if r.kind in (CONV, DENSE):
         lanes.multiply(w, w, dz, dx, ALL, tables, r.back)
+    elif r.kind == COPY:
+        lanes.add(dz, dx, size, r.added)
+    else:
+        if not (r.added or r.exact):
+            lanes.clear(dx, size)
+        pool_gradient(r, x, y, w, dz, dx, grads, tables, n_images)
+
+
+@numba.njit(error_model="numpy")
+def dense_gradient(r, x, dz, dw, rows, tables, n_images):
+    """The gradient of a fully connected layer's weights, which has images as rows."""
+    if r.weights:
+        lanes.to_rows(x, rows, tables, r.weights)
+        lanes.multiply(dz, dz, rows, dw, n_images, tables, r.weights)
+    else:
+        lanes.add_dense_products(x, dz, dw, r.C, r.F, n_images)
+    if r.tail:
+        lanes.to_rows(x, rows, tables, r.tail)
+        lanes.multiply(dz, dz, rows, dw, n_images, tables, r.tail)
+
+
+@numba.njit(error_model="numpy")
+def pool_gradient(r, x, y, w, dz, dx, grads, tables, n_images):
+    """The gradient of a pooling's input, and the bias of the convolution below, if that is done."""
+    added, n, n_taps = r.added or r.K > r.S, r.P * r.Q, r.K**2
+    for c in range(r.times):
+        xc, dxc, dzc = x[c * r.x_step :], dx[c * r.x_step :], dz[c * r.y_step :]
+        if r.kind == MAX_POOL:
+            yc = y[c * r.y_step :]
+            sums = lanes.max_pool_backward(
+                xc, yc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            )
+        else:
+            wc = w[c * r.w_step :]
+            sums = lanes.pool_backward_input(
+                xc, wc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            )
+        if r.bias_over >= 0:
+            lanes.add_totals(sums, r.bias_over + c, n_images, grads)
