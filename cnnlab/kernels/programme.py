@@ -41,8 +41,8 @@ ROW = np.dtype(
         (name, np.int64)
         for name in (
             "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step "
-            "w_step b_step spare added exact last ready over through bias_over forward back weights "
-            "tail maps pixels windows taps"
+            "w_step b_step spare added exact last ready over through bias_over forward back "
+            "weights tail maps pixels windows taps"
         ).split()
     ]
 )
