@@ -19,6 +19,8 @@ from cnnlab.kernels.registers import (
     LANES,
     OUTPUTS,
     ROWS,
+    WIDE_COLUMNS,
+    WIDE_ROWS,
     add_grid,
     block,
     gather,
@@ -43,9 +45,9 @@ from cnnlab.kernels.registers import (
 
 LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
 FRESH, BIASED, ADDED = range(3)  # what a sum begins with: zero, a bias, or what was there
-SINGLE, SQUARE, BROAD, TALL = range(4)  # which sums wait: rows × columns
+SINGLE, SQUARE, WIDE, BROAD, TALL = range(5)  # which sums wait: rows × columns
 ALL = np.int64(1 << 40)  # terms
-COLUMNS_OF = COLUMNS, COLUMNS, BROAD_COLUMNS, 1
+COLUMNS_OF = COLUMNS, COLUMNS, WIDE_COLUMNS, BROAD_COLUMNS, 1
 PADDING = 16  # a table is as much longer, and repeats its last offset: a block may begin at any
 
 
@@ -118,6 +120,8 @@ def multiply(w, b, x, z, limit, tables, record):
     r = tables[record:]
     if r[0] == SQUARE:
         multiply_in(tile(ROWS, COLUMNS), w, b, x, z, limit, tables, r)
+    elif r[0] == WIDE:
+        multiply_in(tile(WIDE_ROWS, WIDE_COLUMNS), w, b, x, z, limit, tables, r)
     elif r[0] == BROAD:
         multiply_in(tile(BROAD_ROWS, BROAD_COLUMNS), w, b, x, z, limit, tables, r)
     elif r[0] == TALL:
@@ -160,8 +164,8 @@ def add_products(dz, x, dw, n_images, tables, record):
     r = tables[record:]
     if r[0] == SQUARE:
         add_products_in(tile(ROWS, COLUMNS), dz, x, dw, n_images, tables, r)
-    elif r[0] == BROAD:
-        add_products_in(tile(BROAD_ROWS, BROAD_COLUMNS), dz, x, dw, n_images, tables, r)
+    elif r[0] == WIDE:
+        add_products_in(tile(WIDE_ROWS, WIDE_COLUMNS), dz, x, dw, n_images, tables, r)
     else:
         add_products_in(tile(1, COLUMNS), dz, x, dw, n_images, tables, r)
 

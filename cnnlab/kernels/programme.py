@@ -24,9 +24,10 @@ from cnnlab.kernels.lanes import (
     SINGLE,
     SQUARE,
     TALL,
+    WIDE,
     Tables,
 )
-from cnnlab.kernels.registers import BROAD_ROWS, LANES, ROWS
+from cnnlab.kernels.registers import BROAD_ROWS, LANES, ROWS, WIDE_ROWS
 
 COPY, CONV, POOL, MAX_POOL, DENSE = range(5)  # COPY: what an elementwise layer begins with
 KINDS = {"conv": CONV, "pool": POOL, "max_pool": MAX_POOL, "dense": DENSE}
@@ -150,8 +151,9 @@ class Writer:
         c, k, l = np.unravel_index(terms, (C, K, K))
         taps, filters = grid_of(c * H + k, l, W), np.arange(F) * terms.size
         relu = RELU if row.activation == RELU else LINEAR
+        wide, broad = shape_for(F, WIDE, WIDE_ROWS), shape_for(C, BROAD, BROAD_ROWS)
         row.forward = self.tables.product(
-            shape_for(F),
+            wide,
             (filters, terms),
             (windows, taps),
             (maps, pixels),
@@ -162,7 +164,7 @@ class Writer:
             rows, columns = H + K - 1, W + K - 1
             row.dz = self.room(F, rows, columns)
             maps, pixels = grid(F, rows * columns), grid_of(K - 1 + p * S, K - 1 + q * S, columns)
-            h, w = together(H, W, COLUMNS_OF[shape_for(C)])
+            h, w = together(H, W, COLUMNS_OF[broad])
             k, l, f = np.unravel_index(np.arange(K * K * F), (K, K, F))
             useful = [
                 bound
@@ -170,16 +172,14 @@ class Writer:
                 for bound in (np.clip(i - (n - 1) * S, 0, K - 1), np.clip(i, 0, K - 1) + 1)
             ]
             row.back = self.tables.product(
-                shape_for(C),
+                broad,
                 (np.arange(C) * K * K, (f * C * K + k) * K + l),
                 (grid_of(h + K - 1, w + K - 1, columns), grid_of(f * rows - k, -l, columns)),
                 (grid(C, H * W), grid_of(h, w, W)),
                 (K * F, useful[0], useful[1], useful[2] * F, useful[3] * F),
                 start=ADDED if row.added else FRESH,
             )
-        row.weights = self.tables.sums(
-            shape_for(F), (maps, pixels), (taps, windows), (filters, terms)
-        )
+        row.weights = self.tables.sums(wide, (maps, pixels), (taps, windows), (filters, terms))
         return maps, pixels
 
     def pool(self, row, pixels) -> None:
@@ -275,6 +275,6 @@ def together(height, width, n):
     return h, w
 
 
-def shape_for(n_rows):
-    """How to divide so many rows: in the shape that leaves least over."""
-    return BROAD if -(-n_rows // BROAD_ROWS) * BROAD_ROWS < -(-n_rows // ROWS) * ROWS else SQUARE
+def shape_for(n_rows, other, its_rows):
+    """How to divide so many rows: SQUARE, unless the other shape leaves fewer over."""
+    return other if -(-n_rows // its_rows) * its_rows < -(-n_rows // ROWS) * ROWS else SQUARE

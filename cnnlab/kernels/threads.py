@@ -21,7 +21,7 @@ from cnnlab.kernels.contract import ANY
 from cnnlab.kernels.programme import programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.steps import Memory, gradients, memory, of_worker, rows_of, sgd_loop, subtract
-from cnnlab.kernels.workers import ALONE, Workers, allreduce, share
+from cnnlab.kernels.workers import Workers, allreduce, share
 from cnnlab.runtime.arguments import at_least
 
 FUSES = ANY
@@ -215,7 +215,7 @@ def loss_and_gradients(params, images, labels, grads, chosen=None):
 def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     """As that of `vector`, each batch shared among the threads; `workers` are ranks."""
     at_least("batch", batch, 1)
-    ranks, plan, n = workers or ALONE, programme(params.network), params.flat.size
+    ranks, plan, n = workers or Workers(0, 1), programme(params.network), params.flat.size
     crew = crew_of(params.network, -(-min(batch, order.size) // ranks.size))
     batches = rows_of(images), labels, order, batch, rate
     crew.ranks[:] = ranks.rank, ranks.size, *(ranks.messages or NONE)
