@@ -35,12 +35,8 @@ def conv_forward(x, w, b, z, stride=1):
                             row[m] += w0 * tap[m]
             for p in range(P):
                 out, line = z[n, f, p], row[p * W * stride :]
-                if stride == 1:
-                    for q in range(Q):
-                        out[q] = line[q]
-                else:
-                    for q in range(Q):
-                        out[q] = line[q * stride]
+                for q in range(Q):
+                    out[q] = line[q * stride]
 
 
 @numba.njit(fastmath=True, error_model="numpy")
@@ -55,12 +51,8 @@ def conv_backward_input(dz, w, dx, stride=1):
         for f in range(F):
             for p in range(P):
                 line, out = dz[n, f, p], row[4 + p * W * stride :]
-                if stride == 1:
-                    for q in range(Q):
-                        out[q] = line[q]
-                else:
-                    for q in range(Q):
-                        out[q * stride] = line[q]
+                for q in range(Q):
+                    out[q * stride] = line[q]
             for c in range(C):
                 flat = dx[n, c].reshape(-1)
                 for k in range(K):
@@ -88,12 +80,8 @@ def conv_backward_weights(x, dz, dw, stride=1):
         for f in range(F):
             for p in range(P):
                 line, out = dz[n, f, p], row[p * W * stride :]
-                if stride == 1:
-                    for q in range(Q):
-                        out[q] = line[q]
-                else:
-                    for q in range(Q):
-                        out[q * stride] = line[q]
+                for q in range(Q):
+                    out[q * stride] = line[q]
             for c in range(C):
                 flat = x[n, c].reshape(-1)
                 for k in range(K):
