@@ -36,17 +36,15 @@ ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
 # arrays begin at these numbers of a worker's memory: input x, output y, dy, dz, dx (-1: not wanted)
 # and rows of x; w and b are in the parameters, or `fixed` in the memory (w = -1: there are none).
 # It is done `times` times, each with arrays that lie a step further. `added`: dx is; `exact`:
-# windows cover each pixel once; `last`: dy is dz. The others are records and tables of `lanes`.
-ROW = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step "
-            "w_step b_step spare added exact last ready over through bias_over forward back "
-            "weights tail maps pixels windows taps"
-        ).split()
-    ]
+# windows cover each pixel once; `last`: dy is dz. What is `ready` has its dz in y, where a pooling
+# has written it `over`, gone `through` the activation below it and added to the bias `bias_over`.
+# The others are records and tables of `lanes`.
+FIELDS = (
+    "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step w_step b_step "
+    "spare added exact last ready over through bias_over forward back weights tail maps pixels "
+    "windows taps"
 )
+ROW = np.dtype([(name, np.int64) for name in FIELDS.split()])
 
 
 class Programme(NamedTuple):
@@ -87,7 +85,9 @@ class Writer:
             row.x, row.dx = outputs[source]
             row.activation = ACTIVATIONS.get(place.layer.operation, LINEAR)
             joined = False
-            if row.kind != COPY and sources.count(i) == 1 and sources[i + 1] == i:
+            # Not after the largest number of a window, which must be found again.
+            joins = row.kind not in (COPY, MAX_POOL) and sources.count(i) == 1
+            if joins and sources[i + 1] == i:
                 row.activation = ACTIVATIONS.get(network.places[i + 1].layer.operation, LINEAR)
                 joined = row.activation != LINEAR
             self.write(row, place)

@@ -8,7 +8,7 @@ import pytest
 from cnnlab.kernels import KERNELS, steps
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.programme import programme
-from cnnlab.network import Conv, Dense, Network, ReLU, Sigmoid
+from cnnlab.network import Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.training.optimizers import Sgd
 from tests.kernels.examples import NETWORKS, OTHERS, REFERENCE, batch, parameters
 
@@ -87,3 +87,15 @@ def test_the_same_images_give_the_same_bits():
         loss = loss_and_gradients(KERNELS["vector"], params, x, labels, grads)
         result.append((loss, grads.flat.tobytes()))
     assert result[0] == result[1]
+
+
+@pytest.mark.parametrize("activation", [ReLU(), Sigmoid()])
+def test_the_largest_number_of_a_window_is_found_again_below_an_activation(activation):
+    """Once, the activation was done in place, and no number of the window equalled its result."""
+    network = Network((Conv(3, 3), MaxPool(2), activation, Dense(3), Sigmoid()), (1, 8, 8))
+    params, exact = parameters(network), parameters(network, np.float64)
+    x, labels = batch(network, 9)
+    grads, right = network.zeros(), network.zeros(np.float64)
+    loss_and_gradients(KERNELS["vector"], params, x, labels, grads)
+    loss_and_gradients(REFERENCE, exact, x.astype(float), labels, right)
+    np.testing.assert_allclose(grads.flat, right.flat, atol=1e-5)
