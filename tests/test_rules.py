@@ -152,10 +152,11 @@ AT_IMPORT = {
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
-    "OPTIONS.split", "PACKED.is_dir", "_elementwise", "_first_if", "budget", "case", "cut",
-    "detected", "dict", "elementwise", "functools.cache", "functools.partial", "isinstance",
-    "launched", "listed", "name.replace", "name.split", "np.dtype", "np.empty", "numba.njit",
-    "re.compile", "resolve", "sources", "sum", "tuple", "types.intc", "values", "vars",
+    "FIELDS.split", "OPTIONS.split", "PACKED.is_dir", "_choice", "_elementwise", "_first_if",
+    "budget", "case", "cut", "detected", "dict", "elementwise", "functools.cache",
+    "functools.partial", "isinstance", "launched", "listed", "name.replace", "name.split",
+    "np.dtype", "np.empty", "np.int64", "numba.njit", "range", "re.compile", "resolve", "sources",
+    "sum", "tuple", "types.intc", "values", "vars",
     "with_name", "zip",
 }  # fmt: skip
 

@@ -122,7 +122,7 @@ def loss_and_gradients(
 def fused_or_composed(strategy, params, images, labels, grads, chosen=None) -> float:
     """`loss_and_gradients` of the images number `chosen`, or all, without checks and lock."""
     if fused := strategy.fused("loss_and_gradients", params.network):
-        return float(fused(params.arrays, images, labels, grads.arrays, chosen))
+        return float(fused(params, images, labels, grads, chosen))
     if chosen is not None:
         images, labels = strategy.take(images, chosen), labels[chosen]
     return composed(strategy, params, images, labels, grads)

@@ -9,10 +9,10 @@ not. A saturated y is within 2**-24 of 0 or 1, half a unit in the last place of 
 costs 24 ln 2 = 16.6 on either side, in every strategy and however a batch is split. The gradient
 stays y - onehot.
 
-A strategy may offer more: FUSES, the form of the networks whose steps it fuses, and `fits(network)`
-where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no workers if ALONE;
-`hardware()`, a line about what it runs on; `on_device(array)`, the array in the device's memory;
-`resident_steps(…)`, training steps whose data stay there.
+A strategy may offer more: FUSES, the form of the networks whose steps it fuses, or ANY, and
+`fits(network)` where sizes matter; for those `loss_and_gradients` and `sgd_steps`, which takes no
+workers if ALONE; `hardware()`, a line about what it runs on; `on_device(array)`, the array in the
+device's memory; `resident_steps(…)`, training steps whose data stay there.
 """
 
 import contextlib
@@ -50,6 +50,8 @@ CONTRACT = {
 STRIDES = {"conv_forward": 1, "conv_backward_input": 1, "conv_backward_weights": 1}
 STRIDES |= {"pool_forward": 4, "pool_backward_input": 4, "pool_backward_weights": 4}
 STRIDES |= {"max_pool_forward": 4, "max_pool_backward": 4}  # no K: windows are as large as that
+
+ANY = "any"  # FUSES where a strategy fuses the steps of every network
 
 
 class Strategy:
@@ -97,7 +99,7 @@ class Strategy:
     def fused(self, name: str, network):
         """The function `name`, if the strategy fuses the steps of this network; else None."""
         fits = getattr(self.module, "fits", lambda network: True)
-        if getattr(self.module, "FUSES", None) != network.form or not fits(network):
+        if getattr(self.module, "FUSES", None) not in (ANY, network.form) or not fits(network):
             return None
         return getattr(self.module, name, None)
 

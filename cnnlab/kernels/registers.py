@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, models, overload, register_model
@@ -59,22 +58,27 @@ def assembly() -> str:
 
 
 class Budget(NamedTuple):
-    """How many sums wait in registers: pixels of a map, or so many taps of so many maps."""
+    """How many sums wait in registers, as rows × columns: filters × pixels, or maps × taps.
 
-    pixels: int
-    maps: int
-    taps: int
+    `square` is the usual shape; `wide` and `broad` are for numbers of rows that it does not divide;
+    `tall` is of single outputs.
+    """
+
+    square: tuple[int, int]
+    wide: tuple[int, int]
+    broad: tuple[int, int]
+    tall: int
 
 
 # A multiply-add takes four or five cycles, and two begin in each: eight sums or more keep a core
 # busy, sixteen on Apple's, which begins four. They must leave registers free for what is loaded: a
-# weight and a pixel, or a number of each map and a pixel; and without fmadd, for a product. A row
-# of five taps leaves none over, and 12 pixels, or 24, make whole rows of 24.
+# vector of each column, and a number of one row; and without fmadd, for a product. The nearer the
+# shape is to a square, the fewer loads there are for each multiply-add. Five taps are a row.
 BUDGETS = {
-    (16, 32): Budget(pixels=12, maps=3, taps=5),  # 12 and 15 sums in 32 registers
-    (8, 16): Budget(pixels=12, maps=2, taps=5),  # 12 and 10 in 16
-    (4, 16): Budget(pixels=12, maps=2, taps=5),  # 12 and 10 in 16
-    (4, 32): Budget(pixels=24, maps=3, taps=5),  # 24 and 15 in 32
+    (16, 32): Budget(square=(4, 4), wide=(3, 5), broad=(6, 4), tall=12),
+    (8, 16): Budget(square=(4, 3), wide=(2, 5), broad=(6, 2), tall=12),
+    (4, 16): Budget(square=(2, 5), wide=(2, 5), broad=(6, 2), tall=12),
+    (4, 32): Budget(square=(4, 4), wide=(3, 5), broad=(6, 4), tall=16),
 }
 
 
@@ -86,7 +90,9 @@ def budget(registers: Registers) -> Budget:
 # --- vectors that a kernel can name ---------------------------------------------------------------
 
 LANES = detected().lanes
-PIXELS, MAPS, TAPS = budget(detected())
+(ROWS, COLUMNS), (WIDE_ROWS, WIDE_COLUMNS), (BROAD_ROWS, BROAD_COLUMNS), OUTPUTS = budget(
+    detected()
+)
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 # As for the loop of `activation.sigmoid`: all but the freedom to add in another order, or to take
@@ -110,6 +116,13 @@ class BlockModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.ArrayType(VECTOR, kind.n))
 
 
+@overload(len)
+def _length(value):
+    if isinstance(value, Block):
+        n = value.n
+        return lambda value: n
+
+
 @intrinsic(prefer_literal=True)
 def block(typing, number, n):
     """n vectors (n is a literal), all of whose numbers are the float32 `number`."""
@@ -119,6 +132,20 @@ def block(typing, number, n):
         return _joined(builder, _vectors(builder, arguments[0], types.float32, kind.n))
 
     return kind(types.float32, n), code
+
+
+@intrinsic(prefer_literal=True)
+def tile(typing, rows, columns):
+    """Blocks of zeros: of rows · columns vectors, of `rows` and of `columns`, both literals."""
+    r, c = rows.literal_value, columns.literal_value
+    kinds = types.Tuple([Block(r * c), Block(r), Block(c)])
+
+    def code(context, builder, signature, arguments):
+        zero = ir.Constant(VECTOR, [0.0] * LANES)
+        blocks = [_joined(builder, [zero] * n) for n in (r * c, r, c)]
+        return context.make_tuple(builder, signature.return_type, blocks)
+
+    return kinds(rows, columns), code
 
 
 @intrinsic
@@ -147,20 +174,196 @@ def store(typing, array, i, value):
 
 
 @intrinsic
-def totals(typing, value):
-    """The sum of the numbers of each vector of a Block: a tuple of n float32."""
+def gather(typing, array, table, offsets, shift, like):
+    """Vectors of a float32 array, as many as the Block `like` has.
+
+    The j-th begins at number table[offsets + j] + table[shift] of the array.
+    """
 
     def code(context, builder, signature, arguments):
-        name, kind = f"llvm.vector.reduce.fadd.v{LANES}f32", ir.FunctionType(FLOAT, [FLOAT, VECTOR])
-        add_up = cgutils.get_or_insert_function(builder.module, kind, name)
-        zero = ir.Constant(FLOAT, 0.0)
-        sums = [
-            builder.call(add_up, [zero, vector], fastmath=["reassoc"])
-            for vector in _vectors(builder, arguments[0], value, value.n)
+        places = _scattered(context, builder, signature, arguments, like.n)
+        places = [builder.bitcast(place, VECTOR.as_pointer()) for place in places]
+        return _joined(builder, [builder.load(place, align=4) for place in places])
+
+    return like(array, table, types.intp, types.intp, like), code
+
+
+@intrinsic
+def scatter(typing, array, table, offsets, shift, value):
+    """Write the vectors of a Block to where `gather` finds them."""
+
+    def code(context, builder, signature, arguments):
+        places = _scattered(context, builder, signature, arguments, value.n)
+        vectors = _vectors(builder, arguments[4], value, value.n)
+        for place, vector in zip(places, vectors, strict=True):
+            builder.store(vector, builder.bitcast(place, VECTOR.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, table, types.intp, types.intp, value), code
+
+
+@intrinsic
+def spread(typing, array, table, offsets, shift, like):
+    """As `gather`, but the number at each place fills its whole vector."""
+
+    def code(context, builder, signature, arguments):
+        places = _scattered(context, builder, signature, arguments, like.n)
+        numbers = [builder.load(place, align=4) for place in places]
+        return _joined(builder, [_everywhere(builder, number, VECTOR) for number in numbers])
+
+    return like(array, table, types.intp, types.intp, like), code
+
+
+@intrinsic
+def outer(typing, sums, a, x):
+    """Block `sums` (R·C) plus the products of all vectors of a (R) with all of x (C)."""
+
+    def code(context, builder, signature, arguments):
+        added, left, right = (
+            _vectors(builder, argument, kind, kind.n)
+            for argument, kind in zip(arguments, signature.args, strict=True)
+        )
+        products = [builder.fmul(one, other, flags=FLAGS) for one in left for other in right]
+        return _joined(
+            builder,
+            [builder.fadd(s, p, flags=FLAGS) for s, p in zip(added, products, strict=True)],
+        )
+
+    return sums(sums, a, x), code
+
+
+@intrinsic
+def gather_grid(typing, array, table, rows, columns, like, a, x):
+    """A Block `like` (R·C) of vectors at table[rows + r] + table[columns + j] of a float32 array.
+
+    R and C are the sizes of the Blocks a and x.
+    """
+
+    def code(context, builder, signature, arguments):
+        places = _grid(context, builder, signature, arguments, a.n, x.n)
+        return _joined(builder, [builder.load(place, align=4) for place in places])
+
+    return like(array, table, types.intp, types.intp, like, a, x), code
+
+
+@intrinsic
+def scatter_grid(typing, array, table, rows, columns, value, a, x):
+    """Write the vectors of a Block (R·C) to where `gather_grid` finds them."""
+
+    def code(context, builder, signature, arguments):
+        places = _grid(context, builder, signature, arguments, a.n, x.n)
+        vectors = _vectors(builder, arguments[4], value, value.n)
+        for place, vector in zip(places, vectors, strict=True):
+            builder.store(vector, place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, table, types.intp, types.intp, value, a, x), code
+
+
+@intrinsic
+def add_grid(typing, array, table, rows, columns, sums, a, x):
+    """Add the total of each vector of a Block (R·C) to the number where `gather_grid` begins.
+
+    All are read before one is written: places that occur twice take what is added to them once.
+    """
+
+    def code(context, builder, signature, arguments):
+        places = _grid(context, builder, signature, arguments, a.n, x.n, FLOAT)
+        numbers = [builder.load(place, align=4) for place in places]
+        added = _totals(builder, _vectors(builder, arguments[4], sums, sums.n))
+        for place, number, total in zip(places, numbers, added, strict=True):
+            builder.store(builder.fadd(number, total, flags=FLAGS), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, table, types.intp, types.intp, sums, a, x), code
+
+
+@intrinsic
+def transposed(typing, value):
+    """A Block of LANES vectors as a matrix, its rows and columns exchanged."""
+
+    def code(context, builder, signature, arguments):
+        vectors, half = _vectors(builder, arguments[0], value, LANES), LANES // 2
+        low = [base + i for i in range(half) for base in (0, LANES)]
+        masks = [
+            ir.Constant(ir.VectorType(INT, LANES), [i + add for i in low]) for add in (0, half)
         ]
+        for _ in range(half.bit_length()):
+            pairs = zip(vectors[:half], vectors[half:], strict=True)
+            vectors = [builder.shuffle_vector(a, b, mask) for a, b in pairs for mask in masks]
+        return _joined(builder, vectors)
+
+    return value(value), code
+
+
+@intrinsic
+def only(typing, value, first, last):
+    """A Block with zero in all lanes but first, first + 1, …, last - 1."""
+
+    def code(context, builder, signature, arguments):
+        lanes = ir.Constant(WHOLE, list(range(LANES)))
+        bounds = [_everywhere(builder, builder.trunc(bound, INT), WHOLE) for bound in arguments[1:]]
+        kept = builder.and_(
+            builder.icmp_signed(">=", lanes, bounds[0]), builder.icmp_signed("<", lanes, bounds[1])
+        )
+        zero = ir.Constant(VECTOR, [0.0] * LANES)
+        vectors = _vectors(builder, arguments[0], value, value.n)
+        return _joined(builder, [builder.select(kept, vector, zero) for vector in vectors])
+
+    return value(value, types.intp, types.intp), code
+
+
+@intrinsic
+def totals(typing, value):
+    """The sum of the numbers of each vector of a Block: a tuple of n float32.
+
+    LANES sums at a time: two vectors become one with half as many numbers of each, again and again.
+    """
+
+    def code(context, builder, signature, arguments):
+        sums = _totals(builder, _vectors(builder, arguments[0], value, value.n))
         return context.make_tuple(builder, signature.return_type, sums)
 
     return types.UniTuple(types.float32, value.n)(value), code
+
+
+def _totals(builder, vectors):
+    """The total of each of some vectors."""
+    zero, sums = ir.Constant(VECTOR, [0.0] * LANES), []
+    for first in range(0, len(vectors), LANES):
+        some = vectors[first : first + LANES]
+        merged = _merged(builder, some + [zero] * (LANES - len(some)))
+        sums += [builder.extract_element(merged, INT(j)) for j in range(len(some))]
+    return sums
+
+
+def _merged(builder, vectors):
+    """One vector with the totals of LANES vectors, in their order.
+
+    The first two rounds stay within groups of four lanes and the others move whole groups, as the
+    shuffles of x86 do.
+    """
+    width = 1
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [_halved(builder, a, b, width) for a, b in pairs]
+        width *= 2
+    return vectors[0]
+
+
+def _halved(builder, a, b, round_of):
+    """Add neighbours of a, and of b: within groups of four lanes at first, then whole groups."""
+    run, group = (1, 4) if round_of < 4 else (4, LANES)
+    halves = []
+    for odd in (0, run):
+        lanes = []
+        for start in range(0, LANES, group):
+            for base in (0, LANES):
+                lanes += [
+                    base + start + i + odd + j for i in range(0, group, 2 * run) for j in range(run)
+                ]
+        halves.append(builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, LANES), lanes)))
+    return builder.fadd(*halves, flags=FLAGS)
 
 
 @intrinsic
@@ -200,6 +403,42 @@ def _elementwise(instruction):
         return Block(n)(*kinds), code
 
     return operation
+
+
+def _choice(condition):
+    """An intrinsic (a, b, x, y) of four Blocks: the numbers of x where a, b fulfil the condition.
+
+    And those of y elsewhere.
+    """
+
+    @intrinsic
+    def choose(typing, a, b, x, y):
+        def code(context, builder, signature, arguments):
+            columns = zip(
+                *(_vectors(builder, argument, a, a.n) for argument in arguments), strict=True
+            )
+            return _joined(
+                builder, [builder.select(condition(builder, p, q), r, s) for p, q, r, s in columns]
+            )
+
+        return a(a, a, a, a), code
+
+    return choose
+
+
+def _equal_or_nan(builder, a, b):
+    equal, nan = builder.fcmp_ordered("==", a, b), builder.fcmp_unordered("uno", a, a)
+    return builder.or_(equal, nan)
+
+
+def _not_larger(builder, a, b):
+    smaller, nan = builder.fcmp_ordered("<=", a, b), builder.fcmp_unordered("uno", b, b)
+    return builder.or_(smaller, nan)
+
+
+where_equal = _choice(_equal_or_nan)  # or a is NaN
+where_not_larger = _choice(_not_larger)  # or b is NaN
+where_at_most = _choice(lambda builder, a, b: builder.fcmp_ordered("<=", a, b))
 
 
 def _first_if(comparison):
@@ -249,6 +488,41 @@ def _joined(builder, vectors):
     for j, vector in enumerate(vectors):
         value = builder.insert_value(value, vector, j)
     return value
+
+
+def _scattered(context, builder, signature, arguments, n):
+    """Pointers to numbers table[offsets + j] + table[shift] of an array, for j < n."""
+    array, table = (
+        context.make_array(kind)(context, builder, value).data
+        for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
+    )
+    offsets, shift = arguments[2:4]
+    start = builder.gep(array, [builder.load(builder.gep(table, [shift]))])
+    first = builder.gep(table, [offsets])
+    return [
+        builder.gep(start, [builder.load(builder.gep(first, [ir.Constant(ir.IntType(64), j)]))])
+        for j in range(n)
+    ]
+
+
+def _grid(context, builder, signature, arguments, n_rows, n_columns, kind=VECTOR):
+    """Pointers to vectors at table[rows + r] + table[columns + j] of an array, r < R, j < C."""
+    array, table = (
+        context.make_array(kind)(context, builder, value).data
+        for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
+    )
+    rows, columns = (
+        [
+            builder.load(builder.gep(builder.gep(table, [start]), [ir.Constant(ir.IntType(64), j)]))
+            for j in range(n)
+        ]
+        for start, n in zip(arguments[2:4], (n_rows, n_columns), strict=True)
+    )
+    return [
+        builder.bitcast(builder.gep(builder.gep(array, [r]), [c]), kind.as_pointer())
+        for r in rows
+        for c in columns
+    ]
 
 
 def _places(context, builder, kind, array, i, n):

@@ -24,8 +24,7 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from cnnlab.kernels import registers
-from cnnlab.kernels.vector import lanes
+from cnnlab.kernels import lanes, registers
 from cnnlab.runtime import thread_pool
 
 CPUS = Path("/sys/devices/system/cpu")

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from cnnlab.kernels import KERNELS, allreduce
-from cnnlab.kernels.threads.steps import crew_of
+from cnnlab.kernels.threads import crew_of
 from cnnlab.measure import timing
 from cnnlab.measure.bench import EPOCH, Contestant, OnTheirOwn, step_times
 from cnnlab.measure.timing import Timing
@@ -163,7 +163,7 @@ def laws(counts: list[int], relative: list[float]) -> dict:
 
 def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float]]:
     """What every thread of `threads` does or waits for, as calls; and how many a step has."""
-    crew, _ = crew_of(one.replica.params.arrays, one.replica.images, one.batch)
+    crew = crew_of(one.replica.params.network, one.batch)
     total, empty = crew.totals[0, : one.replica.params.flat.size], np.zeros(1024)
     return {
         "adding up gradients": (lambda: allreduce.add_up(crew.parts, total), 1),

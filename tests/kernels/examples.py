@@ -4,6 +4,7 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS
 from cnnlab.network import (
+    EIGHT,
     INCEPTION,
     LENET5,
     RESIDUAL,
@@ -30,6 +31,7 @@ REPORTS = {
 }
 OTHERS = {
     "lenet5": LENET5,
+    "eight": EIGHT,
     "average": Network(
         (
             Conv(4, 3),

@@ -18,7 +18,7 @@ from cnnlab.network import (
     Sigmoid,
     report_network,
 )
-from tests.kernels.examples import FAST, NETWORKS, OTHERS, REFERENCE, REPORTS, batch, parameters
+from tests.kernels.examples import FAST, NETWORKS, REFERENCE, REPORTS, batch, parameters
 
 
 def clear_cut(network, x):
@@ -87,10 +87,11 @@ def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
         assert abs(result - slopes).max() <= 1e-5 * abs(gradient).max(), name
 
 
-@pytest.mark.parametrize("network", REPORTS.values(), ids=REPORTS)
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 @pytest.mark.parametrize("name", FAST)
 def test_every_strategy_has_the_references_loss_and_gradients(name, network):
-    for n in (1, 2, 7, 8, 9, 16, 17, 33, 71, 1):  # the last forgets what those before it left
+    batches = 1, 2, 7, 8, 9, 15, 16, 17, 33, 71, 1  # the last forgets what those before it left
+    for n in batches if KERNELS[name].fused("loss_and_gradients", network) else (1, 9):
         agrees(KERNELS[name], network, n)
 
 
@@ -114,10 +115,10 @@ def test_every_strategy_has_them_for_any_network_of_the_reports_form(name, data)
 
 @draw.composite
 def networks(pick):
-    """Any network: up to five layers on maps, then one or two that are fully connected."""
+    """Any network: up to six layers on maps, then one or two that are fully connected."""
     image = pick(draw.tuples(draw.integers(1, 3), draw.integers(4, 16), draw.integers(4, 16)))
     activations, layers, shape = draw.sampled_from([Sigmoid(), ReLU()]), [], image
-    for _ in range(pick(draw.integers(0, 5))):
+    for _ in range(pick(draw.integers(0, 6))):
         size = draw.integers(1, min(4, *shape[1:]))
         steps = draw.none() | draw.integers(1, 4)
         pools = [draw.builds(kind, size, steps) for kind in (Pool, AveragePool, MaxPool)]
@@ -137,11 +138,11 @@ def test_every_strategy_has_them_for_any_network(name, network, n):
     agrees(KERNELS[name], network, n)
 
 
-def test_a_step_is_fused_for_networks_of_the_reports_form_only():
-    fusing = {name for name, s in KERNELS.items() if s.fused("loss_and_gradients", Network())}
-    assert fusing == {"vector", "threads"}
-    for network in OTHERS.values():
-        assert not any(s.fused("loss_and_gradients", network) for s in KERNELS.values())
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_two_strategies_fuse_the_steps_of_every_network(network):
+    for name in ("loss_and_gradients", "sgd_steps"):
+        fusing = {strategy.name for strategy in KERNELS.values() if strategy.fused(name, network)}
+        assert fusing - {"device"} == {"vector", "threads"}
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)

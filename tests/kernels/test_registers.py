@@ -11,19 +11,26 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab.kernels import registers
+from cnnlab.kernels import lanes, registers
 from cnnlab.kernels.registers import (
     BUDGETS,
     LANES,
     block,
+    gather,
     larger,
     load,
+    only,
+    outer,
     shifted,
     smaller,
+    spread,
     store,
     totals,
+    transposed,
+    where_at_most,
+    where_equal,
+    where_not_larger,
 )
-from cnnlab.kernels.vector.lanes import from_lanes, sigmoid_lanes, to_lanes
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 OLD = llvmlite.binding.llvm_version_info[0] < 16
@@ -73,12 +80,12 @@ def test_registers_are_read_from_assembly(code, expected, monkeypatch):
     assert registers.detected() == expected
 
 
-@pytest.mark.parametrize("lanes, count", BUDGETS)
-def test_sums_keep_the_arithmetic_busy_and_leave_room_for_what_is_loaded(lanes, count):
-    pixels, maps, taps = registers.budget(registers.Registers("", lanes, count))
-    product = 1 if (lanes, count) == (4, 16) else 0  # without fmadd it needs a register
-    assert 8 <= pixels <= count - 2 - product
-    assert 8 <= maps * taps <= count - maps - 1 - product
+@pytest.mark.parametrize("width, count", BUDGETS)
+def test_sums_keep_the_arithmetic_busy_and_leave_room_for_what_is_loaded(width, count):
+    *shapes, tall = registers.budget(registers.Registers("", width, count))
+    product = 1 if (width, count) == (4, 16) else 0  # without fmadd it needs a register
+    for rows, columns in (*shapes, (tall, 1)):
+        assert 8 <= rows * columns <= count - min(rows, columns) - 1 - product
 
 
 HOT = """
@@ -95,7 +102,8 @@ import llvmlite.binding as llvm
 from numba.core.codegen import CPUCodeLibrary
 from cnnlab.check.machine_code import ARITHMETIC, SPILL, hot_loop
 from cnnlab.kernels import registers
-from cnnlab.kernels.vector import lanes
+from cnnlab.kernels import lanes
+import numba
 
 modules, optimize = [], CPUCodeLibrary._optimize_final_module
 def keep(library):
@@ -114,30 +122,32 @@ def cross_compiled():
     atomic = r"(tail )?call i8 @llvm[.]x86[.]atomic.*"  # counts references, outside the loops
     return target.emit_assembly(llvm.parse_assembly(re.sub(atomic, "add i8 0, 0", code)))
 
-maps, weights, rows = "float32[:,:,:,::1]", "float32[:,:,::1]", "float32[:,::1]"
+flat, offsets = "float32[::1]", "int64[::1]"
 scalar = r".*(?:add|sub|mul|div)[0-9]*ss .*|.*f(?:madd|add|sub|mul|div)[ \t]+s[0-9].*"
-for kernel, arguments in (
-    (lanes.conv_map_forward, f"({maps}, {weights}, float32, {weights})"),
-    (lanes.conv_maps_backward, f"({maps}, {maps}, {maps})"),
-    (lanes.sigmoid_lanes, f"({rows},)"),
-    (lanes.pool_map_forward, f"({weights}, {rows}, float32, {weights})"),
-    (lanes.pool_map_backward, f"({weights}, {rows}, {weights}, {weights}, {weights})"),
-    (lanes.dense_lanes_forward, f"({rows}, {rows}, float32[::1], {rows})"),
-    (lanes.dense_lanes_backward, f"({rows}, {rows}, {rows}, {rows})"),
-):
-    modules.clear()
-    kernel.compile(arguments)
-    code = hot_loop(cross_compiled() if system else next(iter(kernel.inspect_asm().values())))
-    slow = re.findall(f".*gather.*|{scalar}", code)
-    print(kernel.__name__, len(ARITHMETIC.findall(code)), len(SPILL.findall(code)), *slow)
+budget = registers.budget(registers.detected())
+for shape, (rows, columns) in zip(budget._fields, (*budget[:3], (budget.tall, 1))):
+    @numba.njit(error_model="numpy")
+    def multiply(w, x, z, limit, tables, r):
+        lanes.multiply_in(registers.tile(rows, columns), w, w, x, z, limit, tables, r)
+
+    @numba.njit(error_model="numpy")
+    def add_products(dz, x, dw, n, tables, r):
+        lanes.add_products_in(registers.tile(rows, columns), dz, x, dw, n, tables, r)
+
+    for kernel in (multiply, add_products)[: 1 if shape in ("broad", "tall") else 2]:
+        modules.clear()
+        kernel.compile(f"({flat}, {flat}, {flat}, int64, {offsets}, {offsets})")
+        code = hot_loop(cross_compiled() if system else next(iter(kernel.inspect_asm().values())))
+        slow = re.findall(f".*gather.*|{scalar}", code)
+        sums = len(ARITHMETIC.findall(code)), rows * columns
+        print(kernel.__name__, shape, *sums, len(SPILL.findall(code)), *slow)
 """
-SUMS = {"nehalem": (12, 10), "haswell": (12, 10), "skylake-avx512": (12, 15), "znver4": (12, 15)}
-SUMS |= {"apple-m1": (24, 15), "neoverse-n1": (24, 15)}
+CPUS = "nehalem", "haswell", "skylake-avx512", "znver4", "apple-m1", "neoverse-n1"
 SYSTEM = {"apple-m1": "arm64-apple-macosx", "neoverse-n1": "aarch64-unknown-linux-gnu"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cpu", [pytest.param(cpu, marks=ZEN * (cpu == "znver4")) for cpu in SUMS])
+@pytest.mark.parametrize("cpu", [pytest.param(cpu, marks=ZEN * (cpu == "znver4")) for cpu in CPUS])
 def test_hot_loops_keep_their_sums_in_registers(cpu):
     """No sum goes to the stack and back, no vector is gathered, no number goes alone.
 
@@ -145,17 +155,12 @@ def test_hot_loops_keep_their_sums_in_registers(cpu):
     """
     if not X86 and cpu not in SYSTEM:
         pytest.skip("these are x86 processors")
-    result = {}
-    for line in run(HOT, "" if cpu in SYSTEM else cpu, cpu, SYSTEM.get(cpu, "")).splitlines():
-        kernel, arithmetic, spills, *slow = line.split()
-        assert not slow, line
-        result[kernel] = int(arithmetic), int(spills)
     each = 2 if cpu == "nehalem" else 1  # without fmadd, two instructions for each sum
-    assert result.pop("conv_map_forward") == (SUMS[cpu][0] * each, 0)
-    assert result.pop("conv_maps_backward") == (SUMS[cpu][1] * each, 0)
-    wide = SUMS[cpu][0] == 24 or SUMS[cpu][1] == 15  # 32 registers
-    assert result.pop("sigmoid_lanes")[1] <= (0 if wide else 3)  # its ten constants take most of 16
-    assert len(result) == 4 and all(spills == 0 for _, spills in result.values())
+    lines = run(HOT, "" if cpu in SYSTEM else cpu, cpu, SYSTEM.get(cpu, "")).splitlines()
+    for line in lines:
+        _, _, arithmetic, sums, spills, *slow = line.split()
+        assert (int(arithmetic), int(spills), slow) == (each * int(sums), 0, []), line
+    assert len(lines) == 6
 
 
 TRAIN = """
@@ -247,27 +252,81 @@ def test_bits_are_shifted():
     assert (out[LANES : 3 * LANES].view(np.int32) == ints << 3).all() and not out[:LANES].any()
 
 
-@pytest.mark.parametrize("n", range(LANES + 1))
-def test_images_lie_side_by_side_and_lanes_without_one_are_zero(n):
-    images = np.random.default_rng(0).random((n, 5), np.float32)
-    x, result = np.full((5, LANES), np.nan, np.float32), np.full_like(images, np.nan)
-    to_lanes(images, np.arange(n), x)
-    assert (x[:, :n] == images.T).all() and (x[:, n:] == 0).all()
-    from_lanes(x, result)
-    assert (result == images).all()
+TABLE = np.array([3, 40, 7, 0, 11])
+
+
+def test_vectors_and_numbers_are_read_where_a_table_says_and_multiplied_each_with_each():
+    numbers = np.random.default_rng(2).random(9 * LANES, np.float32)
+
+    @numba.njit
+    def kernel(x, table, out):
+        two, three = block(np.float32(0), 2), block(np.float32(0), 3)
+        a, b = spread(x, table, 0, 3, two), gather(x, table, 1, 4, three)
+        sums = outer(block(np.float32(1), 6), a, b)
+        store(out, 0, sums)
+
+    out = np.zeros(6 * LANES, np.float32)
+    kernel(numbers, TABLE, out)
+    places = [TABLE[j] + TABLE[4] for j in (1, 2, 3)]
+    expected = [1 + numbers[i] * numbers[j : j + LANES] for i in TABLE[:2] for j in places]
+    np.testing.assert_allclose(out.reshape(6, LANES), expected, rtol=1e-6)
+
+
+def test_numbers_are_chosen_and_nan_is_larger_than_any():
+    nan = np.nan
+    a = np.resize(np.float32([1, 2, 3, nan, nan, 5]), LANES)
+    b = np.resize(np.float32([2, 2, 1, 1, nan, nan]), LANES)
+
+    @numba.njit
+    def kernel(a, b, out):
+        one = block(np.float32(0), 1)
+        x, y = load(a, 0, one), load(b, 0, one)
+        store(out[0], 0, where_at_most(x, y, x, y))
+        store(out[1], 0, where_equal(x, y, x, one))
+        store(out[2], 0, where_not_larger(x, y, y, x))
+        store(out[3], 0, only(x, 1, 3))
+
+    out = np.zeros((4, LANES), np.float32)
+    kernel(a, b, out)
+    np.testing.assert_array_equal(out[0], np.where(a <= b, a, b))
+    np.testing.assert_array_equal(out[1], np.where((a == b) | np.isnan(a), a, 0))
+    np.testing.assert_array_equal(out[2], np.where((a <= b) | np.isnan(b), b, a))
+    kept = (np.arange(LANES) >= 1) & (np.arange(LANES) < 3)
+    np.testing.assert_array_equal(out[3], np.where(kept, a, 0))
+
+
+def test_rows_and_columns_change_places():
+    matrix = np.random.default_rng(0).random((LANES, LANES), np.float32)
+
+    @numba.njit
+    def kernel(a, out):
+        store(out, 0, transposed(load(a, 0, block(np.float32(0), LANES))))
+
+    out = np.zeros_like(matrix)
+    kernel(matrix, out)
+    assert (out == matrix.T).all()
+
+
+@pytest.mark.parametrize("n", [1, LANES - 1, LANES, 2 * LANES + 3])
+def test_images_lie_side_by_side(n):
+    rows = np.random.default_rng(0).random((40, n), np.float32)
+    chosen = np.random.default_rng(1).integers(0, 40, LANES)
+    x = np.full((n, LANES), np.nan, np.float32)
+    lanes.to_lanes(rows.reshape(-1), np.append(chosen * n, 0), n, x.reshape(-1))
+    assert (x == rows[chosen].T).all()
 
 
 def test_the_sigmoid_is_right_to_rounding_and_keeps_nan():
     z = np.linspace(-86, 86, 1003 * LANES).astype(np.float32).reshape(-1, LANES)
     y = z.copy()
-    sigmoid_lanes(y)
+    lanes.activate(y, len(y), lanes.SIGMOID)
     near = abs(z) < 4  # 4e-7 is three roundings; far from zero, exp rounds -z as well
     for chosen, rtol in ((near, 4e-7), (~near, 5e-6)):
         exact = 1 / (1 + np.exp(-z[chosen].astype(float)))
         np.testing.assert_allclose(y[chosen], exact, rtol=rtol)
     extremes = np.resize(np.float32([np.nan, -np.inf, np.inf, -1e30, 1e30]), (5, LANES))
     result = extremes.copy()
-    sigmoid_lanes(result)
+    lanes.activate(result, len(result), lanes.SIGMOID)
     assert (np.isnan(result) == np.isnan(extremes)).all()
     assert (abs(1 - 2**-24 - result[extremes > 0]) <= 2**-24).all()
     assert (result[extremes < 0] < 1e-37).all()

@@ -9,10 +9,9 @@ import pytest
 
 from cnnlab.check import inputs
 from cnnlab.data import load
-from cnnlab.kernels import CONTRACT, KERNELS
+from cnnlab.kernels import CONTRACT, KERNELS, threads
 from cnnlab.kernels.allreduce import OFF, ROLL
 from cnnlab.kernels.registers import LANES
-from cnnlab.kernels.threads import steps
 from cnnlab.network import Network, report_network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import train
@@ -31,19 +30,20 @@ def crew_and_batch(n=2 * LANES):
 def test_each_thread_works_on_its_own_part_of_the_batch_in_memory_of_its_own():
     params, x, labels = crew_and_batch()
     with thread_pool.threads(2):
-        _, scratch = steps.crew_of(params.arrays, x, len(x))
-        scratch.x[:] = np.nan
-        steps.loss_and_gradients(params.arrays, x, labels, params.network.zeros().arrays)
+        crew = threads.crew_of(params.network, len(x))
+        held = crew.flat[:, : x[0].size * LANES]  # where the images lie
+        held[:] = np.nan
+        threads.loss_and_gradients(params, x, labels, params.network.zeros())
     for t, part in enumerate(np.split(x, 2)):
-        assert (np.moveaxis(scratch.x[t * steps.APART], -1, 0) == part).all()
+        assert (held[t * threads.APART].reshape(-1, LANES).T == part.reshape(LANES, -1)).all()
 
 
 @pytest.mark.parametrize("n_images, expected", [(1, 1), (LANES, 1), (LANES + 1, 2), (64, 2)])
 @TWO
 def test_no_thread_is_started_for_which_there_is_no_vector_of_images(n_images, expected):
-    params, x, _ = crew_and_batch(n_images)
+    params, *_ = crew_and_batch(n_images)
     with thread_pool.threads(2):
-        crew, _ = steps.crew_of(params.arrays, x, n_images)
+        crew = threads.crew_of(params.network, n_images)
     assert len(crew.parts) == expected
 
 
@@ -56,11 +56,11 @@ def test_threads_started_for_each_step_find_the_same_bits(n_threads):
 
     as_a_team = trained()
     with thread_pool.threads(n_threads):
-        crew, _ = steps.crew_of(as_a_team.params.arrays, digits.train_images, 50)
+        crew = threads.crew_of(as_a_team.params.network, 50)
     crew.counts[ROLL] = OFF  # as if they had once taken turns
     in_turns = trained()
     assert crew.counts[ROLL] == OFF
-    steps.new_crew.cache_clear()
+    threads.new_crew.cache_clear()
     assert (as_a_team.params.flat == in_turns.params.flat).all()
     losses = [[row["loss"] for row in run.history] for run in (as_a_team, in_turns)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
@@ -70,19 +70,19 @@ def test_threads_started_for_each_step_find_the_same_bits(n_threads):
 def test_a_team_is_called_each_time_and_not_again_once_its_threads_took_turns(monkeypatch):
     digits, params = load("digits", 64, 10), Network().parameters()
     arguments = digits.train_images, digits.train_labels, np.arange(64), 32, 0.1
-    one_by_one, alone = steps.one_by_one, []
-    monkeypatch.setattr(steps, "one_by_one", lambda *a: alone.append(True) or one_by_one(*a))
+    one_by_one, alone = threads.one_by_one, []
+    monkeypatch.setattr(threads, "one_by_one", lambda *a: alone.append(True) or one_by_one(*a))
     with thread_pool.threads(2):
-        crew, _ = steps.crew_of(params.arrays, digits.train_images, 32)
+        crew = threads.crew_of(params.network, 32)
         for _ in range(2):
-            steps.sgd_steps(params, Network().zeros(), *arguments)
+            threads.sgd_steps(params, Network().zeros(), *arguments)
             assert crew.counts[ROLL] == 2  # present, of this call
         assert not alone
         crew.counts[ROLL], before = OFF + 1, params.flat.copy()
-        steps.sgd_steps(params, Network().zeros(), *arguments)
+        threads.sgd_steps(params, Network().zeros(), *arguments)
         assert crew.counts[ROLL] == OFF + 1 and alone == [True]
         assert (params.flat != before).any()
-    steps.new_crew.cache_clear()
+    threads.new_crew.cache_clear()
 
 
 @pytest.mark.slow

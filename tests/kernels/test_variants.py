@@ -67,7 +67,7 @@ def traced(kernel):
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_way_runs_from_its_source_alone(way, operation):
     source, alone = inspect.getsource(convolutions).partition("# --- the four ways")[0], {}
-    source = source.replace("from cnnlab.kernels.vector import conv\n", "")  # for the fourth way
+    source = source.replace("from cnnlab.kernels import pixels\n", "")  # for the fourth way
     assert "cnnlab" not in source
     exec(source, alone)
     case = inputs.TRANSFORMED[4]

@@ -84,8 +84,8 @@ def test_each_source_that_a_kernel_may_use_changes_the_digest(checkout, monkeypa
         "ranks/sparse.py",
         "distributed/compressors/base.py",
         "kernels/reference.py",
-        "kernels/vector/conv.py",
-        "kernels/threads/steps.py",
+        "kernels/pixels.py",
+        "kernels/threads.py",
         "kernels/workers.py",
         "kernels/variants/reductions.py",
     ):

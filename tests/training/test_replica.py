@@ -71,9 +71,9 @@ def test_steps_without_a_way_back_to_python_are_the_same_steps(name, batch):
     assert (fused.grads.flat == stepwise.grads.flat).all()  # both hold the last step
 
 
-def test_only_networks_of_a_fused_form_have_compiled_loops():
-    assert replica("vector").loop() and replica("vector", network=report_network(filters=2)).loop()
-    assert replica("vector", network=LENET5).loop() is None
+def test_only_networks_that_are_fused_have_compiled_loops():
+    assert all(replica(name, network=LENET5).loop() for name in ("vector", "threads"))
+    assert replica("device", network=LENET5).loop(alone=True) is None
     assert replica("device", network=report_network(filters=2)).loop(alone=True)
     assert (
         replica("device", network=report_network(filters=40)).loop(alone=True) is None

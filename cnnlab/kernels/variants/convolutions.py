@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import scipy.fft
 
-from cnnlab.kernels.vector import conv
+from cnnlab.kernels import pixels
 
 
 @numba.njit
@@ -291,7 +291,7 @@ def one_row(operation, N, C, F, H, W, K):
     return 4 * ((H - K) * W + W - K + 9)
 
 
-_VECTOR = conv.conv_forward, conv.conv_backward_weights, conv.conv_backward_input
+_VECTOR = pixels.conv_forward, pixels.conv_backward_weights, pixels.conv_backward_input
 _IM2COL = conv_forward_im2col, conv_backward_weights_im2col, conv_backward_input_im2col
 _FFT = conv_forward_fft, conv_backward_weights_fft, conv_backward_input_fft
 _WINOGRAD = conv_forward_winograd, conv_backward_weights_winograd, conv_backward_input_winograd

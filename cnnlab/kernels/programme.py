@@ -1,0 +1,287 @@
+"""A network as data that compiled code reads: its programme, a row for each layer.
+
+A row says what the layer does, where its arrays lie in the flat parameters and in a worker's memory
+(so it may read the output of any row before it, and several may read the same: their gradients are
+added), and which records of `lanes.Tables` its kernels follow.
+"""
+
+import functools
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from cnnlab.kernels.lanes import (
+    ADDED,
+    BIASED,
+    BROAD,
+    COLUMNS_OF,
+    FRESH,
+    LINEAR,
+    PADDING,
+    RELU,
+    SIGMOID,
+    SINGLE,
+    SQUARE,
+    TALL,
+    WIDE,
+    Tables,
+)
+from cnnlab.kernels.registers import BROAD_ROWS, LANES, ROWS, WIDE_ROWS
+from cnnlab.network.layers import Moving
+
+COPY, CONV, POOL, MAX_POOL, DENSE = range(5)  # COPY: what an elementwise layer begins with
+KINDS = {"conv": CONV, "pool": POOL, "max_pool": MAX_POOL, "dense": DENSE}
+ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
+# A layer of a programme, of kind and activation; C, H, W, F, P, Q, K, S as in the contract. Its
+# arrays begin at these numbers of a worker's memory: input x, output y, dy, dz, dx (-1: not wanted)
+# and rows of x; w and b are in the parameters, or `fixed` in the memory (w = -1: there are none).
+# It is done `times` times, each with arrays that lie a step further. `added`: dx is; `exact`:
+# windows cover each pixel once; `last`: dy is dz. What is `ready` has its dz in y, where a pooling
+# has written it `over`, gone `through` the activation below it and added to the bias `bias_over`.
+# The others are records and tables of `lanes`.
+FIELDS = (
+    "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step w_step b_step "
+    "spare added exact last ready over through bias_over forward back weights tail maps pixels "
+    "windows taps"
+)
+ROW = np.dtype([(name, np.int64) for name in FIELDS.split()])
+
+
+class Programme(NamedTuple):
+    """A network as compiled code reads it: ROWs of layers, tables, and the size of the memory.
+
+    `constants` are numbers in that memory: where they begin, and the array.
+    """
+
+    layers: np.ndarray
+    tables: np.ndarray
+    size: int
+    constants: list[tuple[int, np.ndarray]]
+
+
+def fits(network) -> bool:
+    """Whether a network has a programme: others join branches, or have windows that overlap."""
+    layers = [place.layer for place in network.places]
+    return all(getattr(each, "side_by_side", not isinstance(each, Moving)) for each in layers)
+
+
+@functools.lru_cache(maxsize=64)
+def programme(network) -> Programme:
+    """The programme of a network."""
+    return Writer(network).programme
+
+
+class Writer:
+    """Writes the programme of a network, layer by layer."""
+
+    def __init__(self, network):
+        self.tables, self.size, self.constants, rows = Tables(), 0, [], []
+        self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
+        sources = [place.sources[0] for place in network.places]
+        last_reader = {source: i for i, source in enumerate(sources)}
+        outputs, by_output = {-1: (self.room(*network.image_shape), -1)}, {}
+        largest = max(prod(place.input_shape) for place in network.places)
+        spare = self.room(largest if len(last_reader) < len(sources) else 0)
+        for i, (place, source) in enumerate(zip(network.places, sources, strict=True)):
+            if i in outputs:
+                continue
+            row = np.zeros(1, ROW).view(np.recarray)[0]
+            row.over = row.bias_over = -1
+            row.kind, row.added = KINDS.get(place.layer.operation, COPY), i < last_reader[source]
+            row.x, row.dx = outputs[source]
+            row.activation = ACTIVATIONS.get(place.layer.operation, LINEAR)
+            joined = False
+            # Not after the largest number of a window, which must be found again.
+            joins = row.kind not in (COPY, MAX_POOL) and sources.count(i) == 1
+            if joins and sources[i + 1] == i:
+                row.activation = ACTIVATIONS.get(network.places[i + 1].layer.operation, LINEAR)
+                joined = row.activation != LINEAR
+            self.write(row, place)
+            below = by_output.get(row.x)
+            if row.kind in (POOL, MAX_POOL) and row.exact and below is not None:
+                if below.kind == CONV and below.dx < 0 and sources.count(source) == 1:
+                    row.over, row.through, row.bias_over = below.y, below.activation, below.b
+                    below.ready = True
+            learns = row.dx >= 0 or (row.w >= 0 and not row.fixed)
+            row.dy = self.room(*place.shape) if learns else -1
+            row.dz, row.spare = row.dz or row.dy, spare
+            outputs[i] = row.y, row.dy
+            if joined:
+                outputs[i + 1] = outputs[i]
+            rows.append(row)
+            by_output[row.y] = row
+        rows[-1].last = True
+        layers = np.array(rows, ROW)
+        self.programme = Programme(layers, self.tables.flat, self.size, self.constants)
+
+    def room(self, *shape) -> int:
+        """Where in the memory an array begins that has such a shape in every lane."""
+        first = self.size
+        self.size += -(-prod(shape) * LANES // PADDING) * PADDING
+        return first
+
+    def write(self, row, place) -> None:
+        """All of a row but where its gradients come from."""
+        layer = place.layer
+        (C, H, W), (F, P, Q) = maps_of(place.input_shape), maps_of(place.shape)
+        if row.kind == DENSE:
+            C, H, W = prod(place.input_shape), 1, 1
+        row.C, row.H, row.W, row.F, row.P, row.Q = C, H, W, F, P, Q
+        row.K = getattr(layer, "kernel", getattr(layer, "size", 1))
+        row.S = getattr(layer, "stride", 1)
+        row.exact = row.kind in (COPY, CONV, DENSE) or (
+            row.K == row.S and not (H % row.S or W % row.S)
+        )
+        row.y, row.times = self.room(*place.shape), 1
+        row.w = self.offsets.get(f"{place.name}_w", -1)
+        row.b = self.offsets.get(f"{place.name}_b", -1)
+        maps, pixels = grid(F, P * Q), grid(P * Q, 1)
+        if row.kind == CONV:
+            maps, pixels = self.conv(row, maps, pixels)
+        elif row.kind in (POOL, MAX_POOL):
+            self.pool(row, pixels)
+        elif row.kind == DENSE:
+            self.dense(row)
+        row.maps, row.pixels = self.tables.add(maps), self.tables.add(pixels)
+
+    def conv(self, row, maps, pixels):
+        """A convolution's records; where the maps and pixels of dz lie.
+
+        If dx is wanted, dz has a border of zeros (and zeros between, if there is a stride), and dx
+        is a convolution of it with filters turned round; terms in the upper and lower border, which
+        come first and last, are skipped.
+        """
+        C, H, W, F, P, Q, K, S = (int(row[name]) for name in "CHWFPQKS")
+        p, q = np.divmod(np.arange(P * Q), Q)
+        windows, terms = grid_of(p * S, q * S, W), np.arange(C * K * K)
+        c, k, l = np.unravel_index(terms, (C, K, K))
+        taps, filters = grid_of(c * H + k, l, W), np.arange(F) * terms.size
+        relu = RELU if row.activation == RELU else LINEAR
+        wide, broad = shape_for(F, WIDE, WIDE_ROWS), shape_for(C, BROAD, BROAD_ROWS)
+        row.forward = self.tables.product(
+            wide,
+            (filters, terms),
+            (windows, taps),
+            (maps, pixels),
+            start=BIASED,
+            activation=relu,
+        )
+        if row.dx >= 0:
+            rows, columns = H + K - 1, W + K - 1
+            row.dz = self.room(F, rows, columns)
+            maps, pixels = grid(F, rows * columns), grid_of(K - 1 + p * S, K - 1 + q * S, columns)
+            h, w = together(H, W, COLUMNS_OF[broad])
+            k, l, f = np.unravel_index(np.arange(K * K * F), (K, K, F))
+            useful = [
+                bound
+                for i, n in ((h, P), (w, Q))
+                for bound in (np.clip(i - (n - 1) * S, 0, K - 1), np.clip(i, 0, K - 1) + 1)
+            ]
+            row.back = self.tables.product(
+                broad,
+                (np.arange(C) * K * K, (f * C * K + k) * K + l),
+                (grid_of(h + K - 1, w + K - 1, columns), grid_of(f * rows - k, -l, columns)),
+                (grid(C, H * W), grid_of(h, w, W)),
+                (K * F, useful[0], useful[1], useful[2] * F, useful[3] * F),
+                start=ADDED if row.added else FRESH,
+            )
+        row.weights = self.tables.sums(wide, (maps, pixels), (taps, windows), (filters, terms))
+        return maps, pixels
+
+    def pool(self, row, pixels) -> None:
+        """What a pooling needs for one map at a time; an average has weights that are fixed.
+
+        If it alone reads a convolution whose input wants no gradient, and reads each pixel once, it
+        writes the gradient over what it has read, taken through the activation.
+        """
+        C, H, W, P, Q, K, S = (int(row[name]) for name in "CHWPQKS")
+        p, q = np.divmod(np.arange(P * Q), Q)
+        terms = np.arange(K * K)
+        windows, taps = grid_of(p * S, q * S, W), grid_of(*np.divmod(terms, K), W)
+        row.windows, row.taps = self.tables.add(windows), self.tables.add(taps)
+        row.times, row.x_step, row.y_step = C, H * W * LANES, P * Q * LANES
+        if row.kind == MAX_POOL:
+            return
+        row.w_step, row.b_step = K * K, 1
+        row.forward = self.tables.product(
+            SINGLE, ([0], terms), (windows, taps), ([0], pixels), start=BIASED
+        )
+        row.weights = self.tables.sums(SINGLE, ([0], pixels), (taps, windows), ([0], terms))
+        if row.w < 0:
+            row.fixed, row.w, row.b = True, self.room(C * K * K), self.room(C)
+            self.constants.append((row.w, np.full(C * K * K, 1 / K**2, np.float32)))
+
+    def dense(self, row) -> None:
+        """A fully connected layer's records. `tail` does the last inputs, which fill no vector."""
+        D, O, add = int(row.C), int(row.F), self.tables.product
+        inputs, outputs, lanes_of = np.arange(D), np.arange(O), np.arange(LANES)
+        row.forward = add(
+            TALL,
+            (outputs * D, inputs),
+            ([0], grid(D, 1)),
+            (grid(O, 1), [0]),
+            start=BIASED,
+            activation=RELU if row.activation == RELU else LINEAR,
+        )
+        row.back = add(
+            TALL, (inputs, outputs * D), ([0], grid(O, 1)), (grid(D, 1), [0]),
+            start=ADDED if row.added else FRESH,
+        )  # fmt: skip
+        row.rows = self.room(D)
+        if D >= LANES:
+            columns = grid(D // LANES, 1)
+            row.weights = add(
+                SQUARE,
+                (grid(O, 1), lanes_of),
+                (columns, lanes_of * D),
+                (outputs * D, columns),
+                start=ADDED,
+            )
+        if D >= LANES and D % LANES:
+            row.tail = add(
+                SINGLE,
+                (grid(O, 1), lanes_of),
+                ([D - LANES], lanes_of * D),
+                (outputs * D, [D - LANES]),
+                start=ADDED,
+                skip=LANES - D % LANES,
+            )
+
+
+def starts(network) -> list[int]:
+    """Where in the flat parameters each array begins."""
+    sizes = [prod(shape) for shape in network.parameter_shapes.values()]
+    return [sum(sizes[:i]) for i in range(len(sizes))]
+
+
+def maps_of(shape):
+    """A shape of one image as that of maps."""
+    return shape if len(shape) == 3 else (prod(shape), 1, 1)
+
+
+def grid(n, step):
+    """Where n vectors begin that lie so many vectors apart."""
+    return np.arange(n) * step * LANES
+
+
+def grid_of(rows, columns, width):
+    """Where the vectors in these rows and columns begin, of maps so wide."""
+    return (rows * width + columns) * LANES
+
+
+def together(height, width, n):
+    """Rows and columns of all pixels of a map, so that n of them that follow each other are near.
+
+    Four are two by two: near a border they then have more useless terms in common.
+    """
+    h, w = np.divmod(np.arange(height * width), width)
+    if n == 4:
+        order = np.lexsort((w % 2, h % 2, w // 2, h // 2))
+        h, w = h[order], w[order]
+    return h, w
+
+
+def shape_for(n_rows, other, its_rows):
+    """How to divide so many rows: SQUARE, unless the other shape leaves fewer over."""
+    return other if -(-n_rows // its_rows) * its_rows < -(-n_rows // ROWS) * ROWS else SQUARE

@@ -1,0 +1,242 @@
+"""Whole training steps of any network, in compiled code that reads the network's programme.
+
+A block of LANES images goes forward and backward before the next, so that its activations stay in
+the cache. Nothing is compiled for a network, and a step allocates nothing.
+"""
+
+import functools
+import threading
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from cnnlab.kernels import lanes
+from cnnlab.kernels.few import few_images
+from cnnlab.kernels.lanes import ALL, LINEAR, RELU, SIGMOID
+from cnnlab.kernels.programme import CONV, COPY, DENSE, MAX_POOL, programme
+from cnnlab.kernels.registers import LANES
+from cnnlab.kernels.workers import ALONE, FEW, allreduce, share
+from cnnlab.runtime.arguments import at_least
+
+
+class Memory(NamedTuple):
+    """One worker's memory for a network, or with a first index that of several workers.
+
+    `flat` has the arrays of a programme, `numbers` the places of a block's images in its first
+    LANES, a place of `lanes.to_lanes` and from 2 LANES on their labels; `factors` those of a loss.
+    """
+
+    flat: np.ndarray
+    numbers: np.ndarray
+    factors: np.ndarray
+
+
+@functools.lru_cache(maxsize=8)
+def memory(caller, network, workers=()) -> Memory:
+    """Memory for steps of a network, the same at every call: each calling thread has its own.
+
+    Memory fresh from the operating system would cost a page fault for every 4 KiB, in every step.
+    """
+    plan = programme(network)
+    flat = lanes.zeros(*workers, -(-plan.size // 16) * 16)
+    for first, numbers in plan.constants:
+        flat[..., first : first + numbers.size] = numbers
+    return Memory(flat, np.zeros((*workers, 4 * LANES), np.int64), np.zeros((*workers, LANES)))
+
+
+@numba.njit
+def of_worker(memory, worker):
+    """The memory of one of several workers."""
+    return Memory(memory.flat[worker], memory.numbers[worker], memory.factors[worker])
+
+
+def loss_and_gradients(params, images, labels, grads, chosen=None):
+    """Loss of the images (M,C,H,W) number `chosen`, or all, with labels (M), and its gradients.
+
+    Both are summed over the images. `params` and `grads` are Parameters.
+    """
+    chosen = np.arange(len(images)) if chosen is None else chosen
+    plan, own = plan_and_memory(params)
+    batch = rows_of(images), labels, chosen, own, True if chosen.size < FEW else None
+    return gradients(plan.layers, plan.tables, params.flat, grads.flat, *batch)
+
+
+def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
+    """Train on the images (M,C,H,W) number `order`, a batch at a time; returns the summed loss.
+
+    Many steps, with no Python between them. Of several `workers`, this one takes its share of each
+    batch, and the loss is that of its shares; `grads` must then lie where they add up. The last
+    step is left in `grads`. Raises ValueError for a batch of no images.
+    """
+    at_least("batch", batch, 1)
+    workers, (plan, own) = workers or ALONE, plan_and_memory(params)
+    last = order.size % batch or min(batch, order.size)
+    few = True if last // workers.size < FEW else None
+    return sgd_loop(
+        plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, order,
+        batch, rate, own, few, workers,
+    )  # fmt: skip
+
+
+def plan_and_memory(params):
+    """The programme of the parameters' network, and the calling thread's memory for it."""
+    return programme(params.network), memory(threading.get_ident(), params.network)
+
+
+def rows_of(images: np.ndarray) -> np.ndarray:
+    """Images (M,C,H,W) as rows (M,D) that compiled code may read: one kind of array for all."""
+    images = images if images.flags.carray else images.copy()
+    return images.reshape(len(images), -1)
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def sgd_loop(layers, tables, params, grads, images, labels, order, batch, rate, own, few, workers):
+    """Steps of stochastic gradient descent, as one of `workers`; the loss of this one's shares."""
+    loss = 0.0
+    for first in range(0, order.size, batch):
+        chosen = order[first : first + batch]
+        mine = share(chosen, workers, few)
+        loss += gradients(layers, tables, params, grads, images, labels, mine, own, few)
+        subtract(params, allreduce(grads, workers), np.float32(rate / chosen.size))
+    return loss
+
+
+@numba.njit
+def subtract(params, grads, rate):
+    """Subtract rate × gradient in place: params (M), grads (M), which become the step."""
+    for i in range(grads.size):  # two loops become vector instructions here, and one does not
+        grads[i] *= rate
+    for i in range(grads.size):
+        params[i] -= grads[i]
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def gradients(layers, tables, params, grads, images, labels, chosen, own, few):
+    """Loss of the images number `chosen`, and their gradients, both summed over the images.
+
+    `few` is None where there are never fewer than FEW images: Numba then compiles less.
+    """
+    for i in range(grads.size):
+        grads[i] = np.float32(0)
+    if few is not None and chosen.size < FEW:
+        return few_images(layers, params, grads, images, labels, chosen, own.flat)
+    return many_images(layers, tables, params, grads, images, labels, chosen, own)
+
+
+@numba.njit(error_model="numpy")
+def many_images(layers, tables, params, grads, images, labels, chosen, own):
+    """Loss of the images number `chosen`; their gradients are added to `grads`."""
+    loss = 0.0
+    for first in range(0, chosen.size, LANES):
+        block = chosen[first : first + LANES]
+        forward_block(layers, tables, params, images, labels, block, own)
+        loss += backward_block(layers, tables, params, grads, len(block), own)
+    return loss
+
+
+@numba.njit(error_model="numpy")
+def forward_block(layers, tables, params, images, labels, block, own):
+    """Lay the images number `block` side by side, at most LANES, and take them through all layers.
+
+    Lanes that are left over repeat the first image, and nothing of them is ever added up.
+    """
+    n_pixels, numbers = images.shape[1], own.numbers
+    for j in range(LANES):
+        image = block[j if j < len(block) else 0]
+        numbers[j], numbers[2 * LANES + j] = image * n_pixels, labels[image]
+    lanes.to_lanes(images.reshape(images.size), numbers, n_pixels, own.flat)
+    for i in range(len(layers)):
+        forward(layers[i], params, own.flat, tables)
+
+
+@numba.njit(error_model="numpy")
+def backward_block(layers, tables, params, grads, n_images, own):
+    """Loss of the block of n_images that went forward; its gradients are added to `grads`."""
+    last, flat = layers[len(layers) - 1], own.flat
+    y, dz, labels = flat[last.y :], flat[last.dy :], own.numbers[2 * LANES :]
+    loss = lanes.cross_entropy(y, last.F, labels, n_images, own.factors, dz)
+    for i in range(len(layers) - 1, -1, -1):
+        if layers[i].dy >= 0:
+            backward(layers[i], params, grads, flat, tables, n_images)
+    return loss
+
+
+@numba.njit(error_model="numpy")
+def forward(r, params, flat, tables):
+    """One layer of a block of images, forward."""
+    x, y, held, n = flat[r.x :], flat[r.y :], flat if r.fixed else params, r.P * r.Q
+    w, b = held[r.w :], held[r.b :]
+    for c in range(r.times):
+        xc, yc = x[c * r.x_step :], y[c * r.y_step :]
+        if r.kind == MAX_POOL:
+            lanes.max_pool(xc, yc, n, r.K**2, tables, r.maps, r.pixels, r.windows, r.taps)
+        elif r.kind == COPY:
+            lanes.add(x, y, r.F * n, False)
+        else:
+            wc, bc = w[c * r.w_step :], b[c * r.b_step :]
+            lanes.multiply(wc, bc, xc, yc, ALL, tables, r.forward)
+    if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
+        lanes.activate(y, r.F * n, r.activation)
+
+
+@numba.njit(error_model="numpy")
+def backward(r, params, grads, flat, tables, n_images):
+    """One layer of a block of images, backward."""
+    x, y, dy, dz = flat[r.x :], flat[r.y :], flat[r.dy :], flat[r.y if r.ready else r.dz :]
+    held, n = flat if r.fixed else params, r.P * r.Q
+    w, dw, learns = held[r.w :], grads[r.w :], r.w >= 0 and not r.fixed
+    activation = LINEAR if r.last else r.activation
+    if not r.ready and (learns or activation != LINEAR or r.dz != r.dy):
+        db = grads[r.b : r.b + r.F] if learns else grads[:0]
+        lanes.deactivate(y, dy, dz, db, activation, n_images, r.F, n, r.maps, r.pixels, tables)
+    if r.kind == DENSE:
+        dense_gradient(r, x, dz, dw, flat[r.rows :], tables, n_images)
+    elif learns:
+        for c in range(r.times):
+            dzc, xc = dz[c * r.y_step :], x[c * r.x_step :]
+            lanes.add_products(dzc, xc, dw[c * r.w_step :], n_images, tables, r.weights)
+    if r.dx < 0:
+        return
+    dx, size = flat[r.dx if r.over < 0 else r.over :], r.C * r.H * r.W
+    if r.kind in (CONV, DENSE):
+        lanes.multiply(w, w, dz, dx, ALL, tables, r.back)
+    elif r.kind == COPY:
+        lanes.add(dz, dx, size, r.added)
+    else:
+        if not (r.added or r.exact):
+            lanes.clear(dx, size)
+        pool_gradient(r, x, y, w, dz, dx, grads, tables, n_images)
+
+
+@numba.njit(error_model="numpy")
+def dense_gradient(r, x, dz, dw, rows, tables, n_images):
+    """The gradient of a fully connected layer's weights, which has images as rows."""
+    if r.weights:
+        lanes.to_rows(x, rows, tables, r.weights)
+        lanes.multiply(dz, dz, rows, dw, n_images, tables, r.weights)
+    else:
+        lanes.add_dense_products(x, dz, dw, r.C, r.F, n_images)
+    if r.tail:
+        lanes.to_rows(x, rows, tables, r.tail)
+        lanes.multiply(dz, dz, rows, dw, n_images, tables, r.tail)
+
+
+@numba.njit(error_model="numpy")
+def pool_gradient(r, x, y, w, dz, dx, grads, tables, n_images):
+    """The gradient of a pooling's input, and the bias of the convolution below, if that is done."""
+    added, n, n_taps = r.added or r.K > r.S, r.P * r.Q, r.K**2
+    for c in range(r.times):
+        xc, dxc, dzc = x[c * r.x_step :], dx[c * r.x_step :], dz[c * r.y_step :]
+        if r.kind == MAX_POOL:
+            yc = y[c * r.y_step :]
+            sums = lanes.max_pool_backward(
+                xc, yc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            )
+        else:
+            wc = w[c * r.w_step :]
+            sums = lanes.pool_backward_input(
+                xc, wc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            )
+        if r.bias_over >= 0:
+            lanes.add_totals(sums, r.bias_over + c, n_images, grads)
