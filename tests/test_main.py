@@ -43,7 +43,7 @@ def test_train_learns_and_ends_with_one_line_of_json(capsys):
 def test_train_tells_each_epoch_in_words_and_takes_few_images_often(capsys):
     assert main(["train", "--data", "digits", "--images", "64"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [f"epoch {k}" for k in range(1, 11)]
+    assert [line.split(":")[0] for line in lines[:10]] == [f"epoch {k}" for k in range(1, 11)]
     assert "loss" in lines[0] and "test accuracy" in lines[0]
 
 
