@@ -63,6 +63,9 @@ def perform(command: str, lessons: list[str] = (), **options: str) -> int:
     else:
         from cnnlab.course import render, tables
 
+        for path in parts.find_lessons(lessons, notebooks):
+            if path.stem not in parts.lessons():
+                raise ValueError(f"{path.stem}: has no entry in lessons.toml")
         status = render.for_each(command, lessons, notebooks, parts.repository())
         if command != "check":
             tables.write(ROOT)

@@ -36,9 +36,9 @@ c.Execute.timeout = 300  # seconds for a cell
 def write(course: Path, notebooks: Path, lessons: str, title: str, due: str, seed: str) -> None:
     """Write the assignment to the nbgrader course in the folder `course`; print its points.
 
-    Parameters are as on the command line; empty ones are not given, and `lessons` are numbers,
-    such as "05 12 31". Raises ValueError where one is
-    none of those, or where the course has an assignment of that title: it is never overwritten.
+    Parameters are as on the command line; empty ones are not given, and `lessons` are numbers, such
+    as "05 12 31". Raises ValueError where one is none of those, or where the course has an
+    assignment of that title: it is never overwritten.
     """
     paths = chosen(lessons, notebooks)
     title = title or f"Lessons {', '.join(paths)}"

@@ -93,12 +93,7 @@ class Ratio:
 def measure(
     call: Callable[[], object], *, name: str = "", check: Callable[[], object] | None = None, **how
 ) -> Timing:
-    """Time `call()`: check it, warm it up, take `repeats` samples; `how` is as in `compare`.
-
-    If `check()` raises or returns False, nothing is timed; False raises AssertionError. Calls too
-    short for the clock, or shorter than `min_time` seconds, are timed several at once; a sample is
-    always seconds per call. `work`, of one call, is kept in the Timing.
-    """
+    """Time one call, if `check()` neither raises nor returns False; `how` is as in `compare`."""
     return compare({name: call}, checks=check and {name: check}, **how)[name]
 
 
@@ -114,8 +109,11 @@ def compare(
     """Time contestants in turn, A B C A B C …, so that sample i of each is from the same moment.
 
     `checks` has a callable for each name, or is one callable that takes the name. All checks run
-    before anything is timed. For the others see `measure`. Where CNNLAB_REPEATS asks
-    for fewer repeats, they are fewer, and no longer than they must be.
+    before anything is timed; if one raises or returns False, nothing is, and False raises
+    AssertionError. Each call is made `warmup` times, then `repeats` samples are taken, fewer and no
+    longer than they must be where CNNLAB_REPEATS asks for fewer. Calls too short for the clock, or
+    shorter than `min_time` seconds, are timed several at once; a sample is always seconds per call.
+    `work`, of one call, is kept in the Timing.
     """
     at_least("warmup", warmup, 0)
     at_least("repeats", repeats, 1)

@@ -10,6 +10,7 @@ from cnnlab.course import __main__ as course
 from cnnlab.course import pages, results
 from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.measure.timing import Timing, compare
+from tests.course.toy_lesson import toy, write
 
 TIMES = {"loops": Timing("loops", (4.0, 4.0, 4.0)), "vector": Timing("vector", (0.5, 0.4, 0.5))}
 
@@ -26,6 +27,18 @@ def test_every_command_is_explained_and_an_unknown_one_ends_with_status_2(capsys
         with pytest.raises(SystemExit) as end:
             course.main(arguments)
         assert end.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["render", "stamp", "check"])
+def test_a_lesson_that_is_not_listed_says_so_and_stays(tmp_path, capsys, monkeypatch, command):
+    (tmp_path / "notebooks").mkdir()
+    path = write(tmp_path / "notebooks", "99_toy", toy("1 + 1"))
+    before = path.read_bytes()
+    monkeypatch.setattr(course, "ROOT", tmp_path)
+    with pytest.raises(SystemExit) as end:
+        course.main([command])
+    assert end.value.code != 0 and path.read_bytes() == before
+    assert capsys.readouterr().err == "99_toy: has no entry in lessons.toml\n"
 
 
 def test_lowest_prints_one_version_for_each_bound(capsys):

@@ -299,14 +299,6 @@ def test_a_rendered_lesson_is_as_checked_until_somebody_edits_it(tmp_path, capsy
     assert "00_toy:\n  has to be run → make render LESSON=00_toy" in capsys.readouterr().err
 
 
-def test_a_lesson_that_is_not_listed_says_so(tmp_path, capsys, monkeypatch):
-    write(tmp_path, "99_toy", toy("1 + 1"))
-    monkeypatch.setattr(render.parts, "NOTEBOOKS", tmp_path)
-    monkeypatch.setattr(render.parts, "lessons", dict)
-    assert render.for_each("stamp", [], tmp_path, None) == 1
-    assert capsys.readouterr().err == "\n99_toy:\n  has no entry in lessons.toml\n"
-
-
 def test_stamp_leaves_alone_a_lesson_whose_kernel_has_changed(tmp_path, capsys):
     nb = toy("def conv_forward(): 'an old copy'")
     for tag in ("kernel:loops.conv_forward", "kernel:nothing"):
