@@ -85,6 +85,11 @@ def plan_and_memory(params):
     return programme(params.network), memory(threading.get_ident(), params.network)
 
 
+def workspace(params) -> np.ndarray:
+    """The calling thread's memory for steps of the parameters' network, float32 (M)."""
+    return plan_and_memory(params)[1].flat
+
+
 def rows_of(images: np.ndarray) -> np.ndarray:
     """Images (M,C,H,W) as rows (M,D) that compiled code may read: one kind of array for all."""
     images = images if images.flags.carray else images.copy()
