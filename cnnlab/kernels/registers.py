@@ -1,5 +1,6 @@
 """The vector registers that Numba compiles for, and how many vectors a kernel keeps in them."""
 
+import functools
 import operator
 import re
 from typing import NamedTuple
@@ -261,24 +262,6 @@ def scatter_grid(typing, array, table, rows, columns, value, a, x):
 
 
 @intrinsic
-def add_grid(typing, array, table, rows, columns, sums, a, x):
-    """Add the total of each vector of a Block (R·C) to the number where `gather_grid` begins.
-
-    All are read before one is written: places that occur twice take what is added to them once.
-    """
-
-    def code(context, builder, signature, arguments):
-        places = _grid(context, builder, signature, arguments, a.n, x.n, FLOAT)
-        numbers = [builder.load(place, align=4) for place in places]
-        added = _totals(builder, _vectors(builder, arguments[4], sums, sums.n))
-        for place, number, total in zip(places, numbers, added, strict=True):
-            builder.store(builder.fadd(number, total, flags=FLAGS), place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, table, types.intp, types.intp, sums, a, x), code
-
-
-@intrinsic
 def transposed(typing, value):
     """A Block of LANES vectors as a matrix, its rows and columns exchanged."""
 
@@ -314,56 +297,15 @@ def only(typing, value, first, last):
 
 
 @intrinsic
-def totals(typing, value):
-    """The sum of the numbers of each vector of a Block: a tuple of n float32.
-
-    LANES sums at a time: two vectors become one with half as many numbers of each, again and again.
-    """
+def summed(typing, value):
+    """The sum of the vectors of a Block: a Block of one."""
 
     def code(context, builder, signature, arguments):
-        sums = _totals(builder, _vectors(builder, arguments[0], value, value.n))
-        return context.make_tuple(builder, signature.return_type, sums)
+        vectors = _vectors(builder, arguments[0], value, value.n)
+        add = functools.partial(builder.fadd, flags=FLAGS)
+        return _joined(builder, [functools.reduce(add, vectors)])
 
-    return types.UniTuple(types.float32, value.n)(value), code
-
-
-def _totals(builder, vectors):
-    """The total of each of some vectors."""
-    zero, sums = ir.Constant(VECTOR, [0.0] * LANES), []
-    for first in range(0, len(vectors), LANES):
-        some = vectors[first : first + LANES]
-        merged = _merged(builder, some + [zero] * (LANES - len(some)))
-        sums += [builder.extract_element(merged, INT(j)) for j in range(len(some))]
-    return sums
-
-
-def _merged(builder, vectors):
-    """One vector with the totals of LANES vectors, in their order.
-
-    The first two rounds stay within groups of four lanes and the others move whole groups, as the
-    shuffles of x86 do.
-    """
-    width = 1
-    while len(vectors) > 1:
-        pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        vectors = [_halved(builder, a, b, width) for a, b in pairs]
-        width *= 2
-    return vectors[0]
-
-
-def _halved(builder, a, b, round_of):
-    """Add neighbours of a, and of b: within groups of four lanes at first, then whole groups."""
-    run, group = (1, 4) if round_of < 4 else (4, LANES)
-    halves = []
-    for odd in (0, run):
-        lanes = []
-        for start in range(0, LANES, group):
-            for base in (0, LANES):
-                lanes += [
-                    base + start + i + odd + j for i in range(0, group, 2 * run) for j in range(run)
-                ]
-        halves.append(builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, LANES), lanes)))
-    return builder.fadd(*halves, flags=FLAGS)
+    return Block(1)(value), code
 
 
 @intrinsic
@@ -505,7 +447,7 @@ def _scattered(context, builder, signature, arguments, n):
     ]
 
 
-def _grid(context, builder, signature, arguments, n_rows, n_columns, kind=VECTOR):
+def _grid(context, builder, signature, arguments, n_rows, n_columns):
     """Pointers to vectors at table[rows + r] + table[columns + j] of an array, r < R, j < C."""
     array, table = (
         context.make_array(kind)(context, builder, value).data
@@ -519,7 +461,7 @@ def _grid(context, builder, signature, arguments, n_rows, n_columns, kind=VECTOR
         for start, n in zip(arguments[2:4], (n_rows, n_columns), strict=True)
     )
     return [
-        builder.bitcast(builder.gep(builder.gep(array, [r]), [c]), kind.as_pointer())
+        builder.bitcast(builder.gep(builder.gep(array, [r]), [c]), VECTOR.as_pointer())
         for r in rows
         for c in columns
     ]
