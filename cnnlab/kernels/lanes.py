@@ -380,14 +380,16 @@ def add_sums(sums, db, f):
     store(db, f, load(db, f, sums[1]) + summed(sums[0]) + sums[1])
 
 
-@numba.njit(fastmath=True)
+@numba.njit(error_model="numpy")
 def add_lanes(sums, grads):
     """Add to each gradient (M) the numbers of its vector: sums (M,B)."""
-    for i in range(grads.size):
-        total = np.float32(0)
+    one, whole = block(np.float32(0), 1), grads.size - grads.size % LANES
+    for i in range(0, whole, LANES):
+        a = transposed(load(sums, i, block(np.float32(0), LANES)))
+        store(grads[i:], 0, load(grads[i:], 0, one) + summed(a))
+    for i in range(whole, grads.size):
         for n in range(LANES):
-            total += sums[i * LANES + n]
-        grads[i] += total
+            grads[i] += sums[i * LANES + n]
 
 
 # --- in and out of the lanes ----------------------------------------------------------------------
