@@ -272,21 +272,16 @@ def deactivate(y, dy, dz, db, activation, n_maps, n_pixels, maps, pixels, tables
 
     dz has them where the tables `maps` and `pixels` say. db may be empty.
     """
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
+    one = block(np.float32(0), 1)
     for f in range(n_maps):
-        total, rest = four, one
-        for m in range(0, n_pixels - 3, 4):
-            at = f * n_pixels + m
-            d = deactivated(load(y, at, four), load(dy, at, four), activation)
-            scatter_grid(dz, tables, maps + f, pixels + m, d, one, four)
-            total += d
-        for m in range(n_pixels - n_pixels % 4, n_pixels):
+        total = one
+        for m in range(n_pixels):
             at = f * n_pixels + m
             d = deactivated(load(y, at, one), load(dy, at, one), activation)
             scatter_grid(dz, tables, maps + f, pixels + m, d, one, one)
-            rest += d
+            total += d
         if db.size:
-            add_sums((total, rest), db, f)
+            store(db, f, load(db, f, one) + total)
 
 
 @numba.njit(error_model="numpy")
@@ -314,70 +309,43 @@ def max_pool(x, z, n, n_taps, tables, maps, pixels, windows, taps):
 
 
 @numba.njit(error_model="numpy")
-def max_pool_backward(x, z, dz, dx, added, through, n, n_taps, tables, windows, taps):
+def max_pool_backward(x, z, dz, dx, db, added, through, n, n_taps, tables, windows, taps):
     """The gradient of a window goes to its largest number, the first of equals: dz (n,B) → dx.
 
     x and dx (H,W,B), z (n,B). dx is `added` to or not. It is taken `through` the activation that
-    made x (dx may then be x itself), and the sums of each lane returned, as two Blocks.
+    made x (dx may then be x itself), and db (B), which may be empty, gets the sum.
     """
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
-    total, rest, whole = four, one, n - n % 4
-    for m in range(0, whole, 4):
-        left = deactivated(load(z, m, four), load(dz, m, four), through)
+    zero = total = block(np.float32(0), 1)
+    for m in range(n):
+        best = load(z, m, zero)
+        left = deactivated(best, load(dz, m, zero), through)
         total += left
-        to_largest(x, load(z, m, four), left, dx, added, n_taps, tables, windows + m, taps)
-    for m in range(whole, n):
-        left = deactivated(load(z, m, one), load(dz, m, one), through)
-        rest += left
-        to_largest(x, load(z, m, one), left, dx, added, n_taps, tables, windows + m, taps)
-    return total, rest
+        for t in range(n_taps):
+            a = gather(x, tables, windows + m, taps + t, zero)
+            d = where_equal(a, best, left, zero)
+            left = where_equal(a, best, zero, left)
+            if added:
+                d += gather(dx, tables, windows + m, taps + t, zero)
+            scatter(dx, tables, windows + m, taps + t, d)
+    if db.size:
+        store(db, 0, load(db, 0, zero) + total)
 
 
 @numba.njit(error_model="numpy")
-def to_largest(x, best, left, dx, added, n_taps, tables, windows, taps):
-    """Give what is left of a gradient to the first number of each window that equals its best."""
-    zero = only(left, 0, 0)
-    for t in range(n_taps):
-        a = gather(x, tables, windows, taps + t, left)
-        d = where_equal(a, best, left, zero)
-        left = where_equal(a, best, zero, left)
-        if added:
-            d += gather(dx, tables, windows, taps + t, left)
-        scatter(dx, tables, windows, taps + t, d)
-
-
-@numba.njit(error_model="numpy")
-def pool_backward_input(x, w, dz, dx, added, through, n, n_taps, tables, windows, taps):
+def pool_backward_input(x, w, dz, dx, db, added, through, n, n_taps, tables, windows, taps):
     """Trainable pooling: dz (n,B), w (taps) → dx, all as in `max_pool_backward`."""
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
-    total, rest, whole = four, one, n - n % 4
-    for m in range(0, whole, 4):
-        d = load(dz, m, four)
-        total += to_all(x, w, d, dx, added, through, n_taps, tables, windows + m, taps)
-    for m in range(whole, n):
-        d = load(dz, m, one)
-        rest += to_all(x, w, d, dx, added, through, n_taps, tables, windows + m, taps)
-    return total, rest
-
-
-@numba.njit(error_model="numpy")
-def to_all(x, w, dz, dx, added, through, n_taps, tables, windows, taps):
-    """Give a gradient to all numbers of each window, times their weights; the total of these."""
-    total = only(dz, 0, 0)
-    for t in range(n_taps):
-        a = gather(x, tables, windows, taps + t, dz)
-        d = deactivated(a, w[t] * dz, through)
-        total += d
-        if added:
-            d += gather(dx, tables, windows, taps + t, dz)
-        scatter(dx, tables, windows, taps + t, d)
-    return total
-
-
-@numba.njit(error_model="numpy")
-def add_sums(sums, db, f):
-    """Add two Blocks, the latter of one vector, to vector number f of db."""
-    store(db, f, load(db, f, sums[1]) + summed(sums[0]) + sums[1])
+    zero = total = block(np.float32(0), 1)
+    for m in range(n):
+        left = load(dz, m, zero)
+        for t in range(n_taps):
+            a = gather(x, tables, windows + m, taps + t, zero)
+            d = deactivated(a, w[t] * left, through)
+            total += d
+            if added:
+                d += gather(dx, tables, windows + m, taps + t, zero)
+            scatter(dx, tables, windows + m, taps + t, d)
+    if db.size:
+        store(db, 0, load(db, 0, zero) + total)
 
 
 @numba.njit(error_model="numpy")

@@ -247,15 +247,14 @@ def pool_gradient(r, x, y, w, dz, dx, sums, tables):
     added, n, n_taps = r.added or r.K > r.S, r.P * r.Q, r.K**2
     for c in range(r.times):
         xc, dxc, dzc = x[c * r.x_step :], dx[c * r.x_step :], dz[c * r.y_step :]
+        db = sums[r.bias_over + c * LANES :] if r.bias_over >= 0 else sums[:0]
         if r.kind == MAX_POOL:
             yc = y[c * r.y_step :]
-            both = lanes.max_pool_backward(
-                xc, yc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            lanes.max_pool_backward(
+                xc, yc, dzc, dxc, db, added, r.through, n, n_taps, tables, r.windows, r.taps
             )
         else:
             wc = w[c * r.w_step :]
-            both = lanes.pool_backward_input(
-                xc, wc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            lanes.pool_backward_input(
+                xc, wc, dzc, dxc, db, added, r.through, n, n_taps, tables, r.windows, r.taps
             )
-        if r.bias_over >= 0:
-            lanes.add_sums(both, sums[r.bias_over :], c)
