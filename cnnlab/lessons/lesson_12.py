@@ -19,7 +19,7 @@ from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, colors, figure, style
 
-BATCH = 16  # images: calls are short beside the turns of other processes
+BATCH = 8  # images: calls are short beside the turns of other processes
 SIZES = [(1, 1, 9, 9), (3, 4, 9, 12), (2, 2, 5, 21), (1, 7, 14, 29), (17, 3, 8, 37)]  # N F H W
 FIVE = [case("filters of 5 × 5", n, 1, f, h, w, 5) for n, f, h, w in SIZES]
 
@@ -29,7 +29,7 @@ def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
     operation.prove(name, kernel, cases=cases)
 
 
-def timed(name: str, kernels: Mapping, repeats: int = 41) -> dict:
+def timed(name: str, kernels: Mapping, repeats: int = 61) -> dict:
     """Check kernels of the operation `name` at the network's sizes, and time them in turn."""
     arrays, _ = bench.layer_arguments(name, BATCH)
     *given, exact = (a.astype(np.float64) for a in arrays)
@@ -138,12 +138,12 @@ def cut(log: Sequence) -> list[int]:
 
 
 def elements(ax: Axes, name: str, shape: tuple, log: Sequence, start: int, end: int) -> None:
-    """One array: darker the more often used; framed what is read, written, or stays."""
+    """One array: darker the more often used; what is read or written now; framed what stays."""
     counts = np.zeros(shape)
     for array, _, place in log[:end]:
         if array == name:
             counts.flat[place] += 1
-    ax.imshow(np.minimum(counts, 4) + 1, cmap="Greys", vmin=0, vmax=14)  # few greys
+    ax.imshow(np.minimum(counts, 3) + 1, cmap="Greys", vmin=0, vmax=12)  # few greys
     ax.set(xticks=[], yticks=[], title=name)
     ax.grid(visible=False)
     now = {place: kind for array, kind, place in log[start:end] if array == name}
@@ -153,8 +153,8 @@ def elements(ax: Axes, name: str, shape: tuple, log: Sequence, start: int, end: 
     for place, kind in now.items():
         y, x = np.unravel_index(place, shape)
         color = {"read": COLORS["vector"], "write": COLORS["device"], "stays": INK}[kind]
-        look = {"fill": False, "ec": color, "lw": 2.5, "ls": "--" if kind == "stays" else "-"}
-        ax.add_patch(plt.Rectangle((x - 0.42, y - 0.42), 0.84, 0.84, **look))
+        look = {"fc": color, "ec": color, "lw": 2.5, "ls": "--" if kind == "stays" else "-"}
+        ax.add_patch(plt.Rectangle((x - 0.4, y - 0.4), 0.8, 0.8, fill=kind != "stays", **look))
 
 
 def instructions(programmes: Mapping[str, Sequence[tuple[str, int]]], lanes: int):
