@@ -18,7 +18,7 @@ from cnnlab.kernels import allreduce as allreduce_memory
 from cnnlab.kernels import lanes, pixels
 from cnnlab.kernels.allreduce import OFF, ROLL, Messages, Team, add_up, all_running
 from cnnlab.kernels.contract import ANY
-from cnnlab.kernels.programme import fits, programme  # noqa: F401
+from cnnlab.kernels.programme import programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.steps import Memory, gradients, memory, of_worker, rows_of, sgd_loop, subtract
 from cnnlab.kernels.workers import Workers, allreduce, share
@@ -193,6 +193,7 @@ class Crew(NamedTuple):
     losses: np.ndarray
     ranks: np.ndarray
     flat: np.ndarray
+    sums: np.ndarray
     numbers: np.ndarray
     factors: np.ndarray
 
@@ -259,7 +260,7 @@ def on_all_threads(layers, tables, flat, images, labels, order, batch, rate, cre
         team = Team(T, crew.parts, crew.totals[me, :M], crew.counts)
         messages = Messages(ranks[2], ranks[3], ranks[4], ranks[5], ranks[6])
         workers = Workers(me, T, team, messages, (ranks[0], ranks[1]))
-        own = of_worker(Memory(crew.flat, crew.numbers, crew.factors), me * APART)
+        own = of_worker(Memory(crew.flat, crew.sums, crew.numbers, crew.factors), me * APART)
         params, grads = crew.params[me, :M], crew.parts[me, :M]
         for i in range(M):
             params[i] = flat[i]
