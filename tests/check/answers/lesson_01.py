@@ -5,11 +5,10 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS
 from cnnlab.lessons.lesson_01 import (
-    FAULTS,
     bias_gradient,
-    fault,
     filter_that_tells,
     input_gradient,
+    wrong_numbers,
 )
 
 
@@ -141,7 +140,7 @@ RIGHT = [
     (filter_that_tells, np.random.default_rng(0).normal(size=(3, 3))),
     (bias_gradient, bias_by_numpy),
     (bias_gradient, bias_row_by_row),
-    (fault, FAULTS[5]),
+    (wrong_numbers, 56),
     (input_gradient, gather),
     (input_gradient, scatter),
 ]
@@ -162,8 +161,8 @@ WRONG = [
     (bias_gradient, bias_in_two, "50% of the additions wait"),
     (bias_gradient, bias_in_double, "sums in float64"),
     (bias_gradient, bias_without_remainder, "]: expected"),
-    (fault, FAULTS[4], FAULTS[4]),
-    (fault, "input", "expected one of weights: the filter is flipped"),
+    (wrong_numbers, 28, "too small"),  # of one image
+    (wrong_numbers, 126, "too large"),  # all of dx
     (input_gradient, in_blocks_of_sixteen_columns, "17 columns of results"),
     (input_gradient, misses_the_last, "one square image"),
     (input_gradient, takes_every_step, "two apart"),
