@@ -157,7 +157,7 @@ def term_times(times: Mapping[str, Mapping[str, float]], wait: float) -> Axes:
             at, color = y + 0.38 * (k - (len(bars) - 1) / 2), colors.get(call, "#cccccc")
             ax.barh(at, ns, 0.36, color=color, label=call if y in (0, len(times) - 1) else None)
             ink = "white" if color == LAYERS[0] else INK
-            note(ax, f"{ns:.2f}", (ns, at), (-4, 0), ha="right", va="center", fontsize=9, color=ink)
+            note(ax, f"{ns:.2f}", (0, at), (4, 0), va="center", fontsize=9, color=ink)
     ax.axvline(wait, color=INK, ls="--", lw=1.2)
     note(ax, f"an addition that waits: {wait:.2f} ns", (wait, -0.5), (0, 3), ha="center")
     ax.set(yticks=range(len(times)), yticklabels=list(times), xlabel="ns for each term of a sum")
