@@ -20,6 +20,7 @@ from cnnlab.runtime.arguments import one_of
 
 SOURCES = Path(__file__).parent
 _traces: list | None = None
+_most: int | None = None  # accesses of a launch to trace
 
 
 @functools.cache
@@ -61,7 +62,7 @@ class Kernels(Launcher):
             return device(self.source)
         from cnnlab.cuda.emulator.traced import Traced
 
-        return Traced(self.source, _traces)
+        return Traced(self.source, _traces, _most)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return self._device()._prepare(name, sizes, arguments, shared)
@@ -105,18 +106,20 @@ def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], 
 
 
 @contextlib.contextmanager
-def traced() -> Iterator[list]:
+def traced(most: int | None = None) -> Iterator[list]:
     """Run all kernels of a `with` block on the emulator; yield the list of their traces.
 
-    Of a launch with millions of accesses, some blocks are traced, and the trace says so. A trace
-    has faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
+    Of a launch with more than `most` accesses, by default millions, some blocks are traced, and the
+    trace says so. A trace has faults, coalescing, bank conflicts and requests, see
+    `cnnlab.cuda.emulator.trace`; which sectors it touches it has of all blocks, even where `most`
+    is 0, see `cnnlab.cuda.emulator.cache`.
     """
-    global _traces
-    outer, _traces = _traces, []
+    global _traces, _most
+    outer, _traces, _most = (_traces, _most), [], most
     try:
         yield _traces
     finally:
-        _traces = outer
+        _traces, _most = outer
 
 
 def array_module():

@@ -214,7 +214,7 @@ def _moved(make: Callable[[int], OnDevice], batch: int) -> dict[tuple[int, str],
     """The bytes that each launch of a step moves, by number and kernel."""
     with cuda.traced() as traces:
         make(batch)()
-    return {(number, trace.kernel): trace.moved() for number, trace in enumerate(traces)}
+    return {(number, trace.kernel): trace.requested() for number, trace in enumerate(traces)}
 
 
 def _measured(step: OnDevice) -> list[float]:

@@ -88,8 +88,8 @@ def traces():
 
 
 def test_a_step_moves_at_most_six_megabytes(traces):
-    assert sum(trace.moved() for trace in traces) <= 6e6
-    assert traces[0].moved() >= 256 * 784 * 4  # the images
+    assert sum(trace.requested() for trace in traces) <= 6e6
+    assert traces[0].requested() >= 256 * 784 * 4  # the images
 
 
 def test_neighbours_read_and_write_neighbours(traces):

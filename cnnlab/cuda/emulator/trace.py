@@ -1,4 +1,4 @@
-"""How a kernel uses memory: coalescing, bank conflicts and traffic."""
+"""How a kernel uses memory: requests and their coalescing, bank conflicts."""
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Trace(Accesses):
         """Reads, writes, bytes, requests and their cost, for each array that was accessed.
 
         `sectors` is the mean number of sectors per request (global memory), `turns` that of turns
-        (shared memory); `moved` is the bytes of all sectors, as if nothing were cached.
+        (shared memory); `requested` is the bytes of all these sectors, as if nothing were cached.
         """
         result = {}
         for number, array in enumerate(self.arrays):
@@ -93,16 +93,16 @@ class Trace(Accesses):
                 "turns" if array.shared else "sectors": float(cost.mean()),
             }
             if not array.shared:
-                result[array.name]["moved"] = SECTOR * int(cost.sum())
+                result[array.name]["requested"] = SECTOR * int(cost.sum())
         return result
 
-    def moved(self) -> int:
-        """The bytes moved between global memory and the processor, as if nothing were cached.
+    def requested(self) -> int:
+        """The bytes of all sectors that warps request, as if nothing were cached.
 
-        Of a sample, an estimate for all blocks.
+        Of a sample, an estimate for all blocks. For bytes of DRAM see `cnnlab.cuda.emulator.cache`.
         """
-        moved = sum(int(row.get("moved", 0)) for row in self.traffic().values())
-        return int(moved * self.scale)
+        requested = sum(int(row.get("requested", 0)) for row in self.traffic().values())
+        return int(requested * self.scale)
 
     @property
     def scale(self) -> float:
