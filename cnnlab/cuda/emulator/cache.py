@@ -47,7 +47,7 @@ def _numbered(traces: Sequence[Trace]) -> np.ndarray:
     """The sector of each touch, by numbers that leave out what lies between the arrays."""
     arrays = [array for trace in traces for array in trace.arrays if not array.shared]
     spans = ((a.start // SECTOR, (a.start + a.size * a.item) // SECTOR + 1) for a in arrays)
-    first, end = np.array(sorted(spans)).reshape(-1, 2).T
+    first, end = np.array(sorted(spans), np.int64).reshape(-1, 2).T
     gaps = np.maximum(first - np.maximum.accumulate(np.append(0, end[:-1])), 0)
     sectors = np.concatenate([trace.touched[:, 0] for trace in traces])
     return sectors - np.cumsum(gaps)[np.searchsorted(first, sectors, "right") - 1]

@@ -46,9 +46,7 @@ class Traced(Emulated):
     `MOST`, some blocks are traced: `Trace.sampled`.
     """
 
-    def __init__(
-        self, source: str, traces: list[Trace] | None = None, most: int | None = None
-    ):
+    def __init__(self, source: str, traces: list[Trace] | None = None, most: int | None = None):
         super().__init__(source)
         self._most = MOST if most is None else most
         self.source, self.traces = source, [] if traces is None else traces  # of all launches
@@ -86,8 +84,8 @@ class Traced(Emulated):
             fault = error
         try:
             if str(fault).endswith("full"):
-                text = f"expected at most {self._most:,} accesses to trace, got more: use smaller sizes"
-                raise RuntimeError(f"{name}: {text}")
+                text = f"expected at most {self._most:,} accesses to trace, got more"
+                raise RuntimeError(f"{name}: {text}: use smaller sizes")
             self.traces.append(self._taken(name, sizes, known, unset))
         finally:
             self._library.trace_end()
