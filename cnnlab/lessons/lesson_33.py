@@ -291,9 +291,7 @@ def launches_costs(result: Sequence[Work], *, timed: bool = False) -> Axes:
     for y, (cost, value) in enumerate(zip(result, values, strict=True)):
         amount = in_words(cost.seconds) if timed else f"{value:.3g} MB"
         note(ax, f"{amount}, {value / whole:.1%}", (value, y), (5, 0), va="center", fontsize=9)
-    unit = (
-        "µs, by the GPU's events" if timed else f"MB between DRAM and a {MODEL}'s L2, a model"
-    )
+    unit = "µs, by the GPU's events" if timed else f"MB between DRAM and a {MODEL}'s L2, a model"
     ax.set(xlabel=unit, xlim=(0, 1.3 * max(values)))
     return as_rows(ax, names)
 

@@ -4,13 +4,12 @@ A model. No time here was measured.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cnnlab import cuda
 from cnnlab.cuda.arguments import function_in
 from cnnlab.cuda.emulator.cache import distinct, dram
-from cnnlab.cuda.emulator.trace import SECTOR
 from cnnlab.cuda.step import OnDevice
 
 
@@ -39,6 +38,7 @@ GPUS = {
     "H100": Gpu(132, 128, 67e12, 3350e9, 50 << 20),
 }
 LAUNCH, NODE = 5e-6, 2e-6  # seconds, assumed: a launch by itself, and a kernel of a graph
+MOST = 1_000_000  # accesses of a launch to trace, see `cnnlab.cuda.traced`
 # Where the convolution's loads are: the source, and the function in it.
 CONVOLUTION = {
     "conv_forward": ("conv", "conv_forward"),
@@ -48,17 +48,16 @@ CONVOLUTION = {
 
 
 class Counts(NamedTuple):
-    """Counts of one training step, in bytes where nothing else is said.
+    """Counts of one training step.
 
-    Launches; the sectors that warps request, and how few would do; the distinct sectors, each once
-    in every launch that touches it; what moves between DRAM and an L2, both ways, by its size, see
+    Launches; the bytes of all sectors that warps request; those of the distinct sectors, each once
+    in every launch that touches it; those between DRAM and an L2, by its size, see
     `cnnlab.cuda.emulator.cache.dram`; turns of shared memory, and the most that one request takes;
     multiply-adds, and how many for each load in the convolution.
     """
 
     launches: int
     requested: float
-    ideal: float
     distinct: int
     dram: dict[int, int]
     turns: float
@@ -67,47 +66,33 @@ class Counts(NamedTuple):
     for_each_load: float
 
 
-def counts(make: Callable[[int], OnDevice], batch: int, traced: Sequence[int] = ()) -> Counts:
-    """The counts of a step of `make(batch)`, from a trace.
+def counts(make: Callable[[int], OnDevice], batch: int) -> Counts:
+    """The counts of a step of `make(batch)`.
 
-    With `traced`, requests and turns are those of two smaller batches, and what grows between them
-    goes on growing so: layer by layer, each image adds the same. Distinct sectors and bytes of DRAM
-    are always those of the whole batch.
+    For requests, turns and loads some of a launch's blocks, which do equal work, stand for all.
     """
-    if not traced:
-        return _traced(make, batch)
-    small, large = traced
-    low, high, whole = _traced(make, small), _traced(make, large), _traced(make, batch, most=0)
-    grown = {
-        name: a + (b - a) * (batch - small) / (large - small)
-        for name in ("requested", "ideal", "turns")
-        for a, b in [(getattr(low, name), getattr(high, name))]
-    }
-    same = {"worst": high.worst, "for_each_load": high.for_each_load}
-    return whole._replace(**grown, **same)
-
-
-def _traced(make: Callable[[int], OnDevice], batch: int, most: int | None = None) -> Counts:
-    with cuda.traced(most) as traces:
+    with cuda.traced(MOST) as traces:
         step = make(batch)
         step()
-    requested = ideal = turns = loads = worst = 0
-    for trace in traces if most is None else ():
+    turns = loads = worst = 0
+    for trace in traces:
         for array in trace.arrays:
             if array.shared and len(result := trace.conflicts(array.name)):
                 turns += float(result.sum() * trace.scale)
                 worst = max(worst, int(result.max()))
-            elif not array.shared:
-                ideal += SECTOR * float(trace.ideal(array.name).sum() * trace.scale)
-        requested += trace.requested()
         if place := CONVOLUTION.get(trace.kernel):
             loads += trace.loads(lines_of(*place))
     work = {name: n * batch for name, n in step.network.multiply_adds.items()}
-    both = {gpu.cache: sum(map(sum, dram(traces, gpu.cache))) for gpu in GPUS.values()}
     return Counts(
-        len(traces), requested, ideal, sum(distinct([trace]) for trace in traces), both, turns,
-        worst, sum(work.values()), work["conv_forward"] / loads if loads else math.nan,
-    )  # fmt: skip
+        launches=len(traces),
+        requested=sum(trace.requested() for trace in traces),
+        distinct=sum(distinct([trace]) for trace in traces),
+        dram={gpu.cache: int(dram(traces, gpu.cache).sum()) for gpu in GPUS.values()},
+        turns=turns,
+        worst=worst,
+        multiply_adds=sum(work.values()),
+        for_each_load=work["conv_forward"] / loads,
+    )
 
 
 def lines_of(source: str, function: str) -> range:

@@ -5,7 +5,6 @@ the kernels' arguments.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -16,31 +15,25 @@ from cnnlab.cuda.emulator.trace import SECTOR, Trace
 FETCH = 4  # the block reads the sector before it writes there
 
 
-class Dram(NamedTuple):
-    """Bytes of a launch: read from DRAM, and written back to it."""
-
-    read: int
-    written: int
-
-
 def distinct(traces: Sequence[Trace]) -> int:
     """The bytes of all sectors that the launches touch, each once: a cache without a limit."""
     return SECTOR * int(np.count_nonzero(np.bincount(_numbered(traces))))
 
 
-def dram(traces: Sequence[Trace], size: int) -> list[Dram]:
-    """For each launch, what moves between DRAM and one L2 of `size` bytes that all of them share.
+def dram(traces: Sequence[Trace], size: int) -> np.ndarray:
+    """The bytes that each launch reads from DRAM and those that it has written back: (launches,2).
 
-    A model: the L2 is empty at first and holds single sectors, any of them anywhere; who comes
-    drives out the one used least recently. Blocks run one after the other, in their order. A read
-    that misses is fetched; a write, be it of a part of a sector, is not. Sectors that were written
-    go back to DRAM when driven out, or at the end; they count for the launch that wrote them last.
+    A model of one L2 of `size` bytes that all launches share: it is empty at first and holds single
+    sectors, any of them anywhere; who comes drives out the one used least recently. Blocks run one
+    after the other, in their order. A read that misses is fetched; a write, be it of a part of a
+    sector, is not. Sectors that were written go back to DRAM when driven out, or at the end; they
+    count for the launch that wrote them last.
     """
     launches = np.repeat(np.arange(len(traces)), [len(trace.touched) for trace in traces])
     flags = np.concatenate([trace.touched[:, 1] for trace in traces])
     moved = np.zeros((len(traces), 2), np.int64)
     _least_recently_used(_numbered(traces), flags, launches, size // SECTOR, moved)
-    return [Dram(*row) for row in (SECTOR * moved).tolist()]
+    return SECTOR * moved
 
 
 def _numbered(traces: Sequence[Trace]) -> np.ndarray:

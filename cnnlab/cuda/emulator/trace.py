@@ -52,12 +52,6 @@ class Trace(Accesses):
         requests = self._bytes(name, write)
         return np.array([len(np.unique(places // SECTOR)) for places in requests], int)
 
-    def ideal(self, name: str, write: bool | None = None) -> np.ndarray:
-        """The number of sectors that each request would touch if its bytes lay side by side."""
-        requests = self._bytes(name, write)
-        item = self.arrays[self._number(name)].item
-        return np.array([-(-len(np.unique(places)) * item // SECTOR) for places in requests], int)
-
     def conflicts(self, name: str, write: bool | None = None) -> np.ndarray:
         """The number of turns that each request for a shared array takes: 1 without a conflict.
 

@@ -62,16 +62,17 @@ QUIET static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
         sector += (w->end - w->start) / SECTOR, w++;
     if (w == windows + n_windows) return;
     sector += (at - w->start) / SECTOR;
-    for (uintptr_t at_sector = at / SECTOR * SECTOR; at_sector < at + bytes; at_sector += SECTOR) {
+    uintptr_t end = at + bytes < w->end ? at + bytes : w->end;
+    for (uintptr_t start = at / SECTOR * SECTOR; start < end; start += SECTOR, sector++) {
         if (!*sector || touches[*sector - 1].block != block_number()) {
             if (n_touches == room_for_touches) {
                 room_for_touches = 2 * room_for_touches + 1024;
                 touches = (Touch*)realloc(touches, room_for_touches * sizeof(Touch));
             }
-            touches[n_touches++] = {at_sector, block_number(), flags == WRITE ? 0u : FETCH};
+            touches[n_touches++] = {start, block_number(), flags == WRITE ? 0u : FETCH};
             *sector = n_touches;
         }
-        touches[*sector++ - 1].flags |= flags;
+        touches[*sector - 1].flags |= flags;
     }
 }
 
