@@ -116,6 +116,14 @@ def test_views_of_an_array_are_that_array_in_the_next_launch():
     assert sectors(dram(kernels.traces, MANY)) == [(4, 4), (0, 4)]
 
 
+def test_neighbouring_views_share_the_sector_that_both_lie_in():
+    """600 and 24 bytes of one array, as the filters and biases: sectors 0 to 18, and 18 to 19."""
+    kernels, flat = Traced(HEAD.format("int i = threadIdx.x; out[i % 6] = a[i];")), floats(156)
+    kernels.launch("k", (1,), (150,), flat[:150], flat[150:])
+    assert distinct(kernels.traces) == 20 * SECTOR
+    assert sectors(dram(kernels.traces, MANY)) == [(18, 2)]  # the shared one was written first
+
+
 def test_sectors_are_those_of_all_blocks_whatever_is_sampled():
     """The same from whole traces, from samples, and where nothing but sectors is noted."""
     results = []

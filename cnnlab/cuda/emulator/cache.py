@@ -10,7 +10,8 @@ import numba
 import numpy as np
 
 from cnnlab.cuda.emulator.faults import WRITE
-from cnnlab.cuda.emulator.trace import SECTOR, Trace
+from cnnlab.cuda.emulator.memory import SECTOR
+from cnnlab.cuda.emulator.trace import Trace
 
 FETCH = 4  # the block reads the sector before it writes there
 

@@ -3,10 +3,9 @@
 import numpy as np
 
 from cnnlab.cuda.emulator.faults import WARP, WRITE, Accesses, joined
+from cnnlab.cuda.emulator.memory import SECTOR
 from cnnlab.runtime.arguments import table
 
-# The least that a GPU fetches, in bytes (CUDA C++ Best Practices Guide, "Coalesced Access").
-SECTOR = 32
 BANKS = 32  # of shared memory, each 4 bytes wide
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code
+from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import Array, KernelFault
 from cnnlab.cuda.emulator.loops import counted
-from cnnlab.cuda.emulator.memory import Arena
-from cnnlab.cuda.emulator.trace import SECTOR, Trace
+from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
+from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
@@ -171,15 +171,14 @@ class Traced(Emulated):
 
 def touched(rows: np.ndarray, known: list[tuple[int, int, Array]]) -> np.ndarray:
     """The sector, where the launch was asked for, and the flags of each touch of an argument."""
-    result = np.zeros((len(rows), 2), np.int64)
-    result[:, 1] = rows["flags"]
+    sector = rows["address"].astype(np.int64) // SECTOR
     inside = np.zeros(len(rows), bool)
     for start, _, array in known:
-        offset = rows["address"].astype(np.int64) - start
-        mine = (offset >= 0) & (offset < array.size * array.item)
-        result[mine, 0] = array.start // SECTOR + offset[mine] // SECTOR
+        first, last = start // SECTOR, (start + array.size * array.item - 1) // SECTOR
+        mine = (sector >= first) & (sector <= last) & ~inside
+        sector[mine] += array.start // SECTOR - first
         inside |= mine
-    return result[inside]
+    return np.stack([sector, rows["flags"]], 1)[inside]
 
 
 def without_value(source: str) -> list[tuple[int, str]]:
@@ -209,7 +208,7 @@ def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
         const = all(kinds[i].const for i in group)
         floats = not const and all(arena.copies[i].dtype.kind == "f" for i in group)
         empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
-        asked = min(address(arena.arrays[i]) for i in group)
+        asked = min(place(arena.arrays[i]) for i in group)
         array = Array(name, size // item, item, False, empty, const, asked)
         result.append((group[0], start, array))
     return [(start, arena.apart, array) for _, start, array in sorted(result, key=itemgetter(0))]
