@@ -18,6 +18,13 @@ extern "C" __global__ void walk(float* a, int n, int write)
     else if (a[i % n] < 0) a[0] = 0;
 }
 """
+ROWS = """
+struct Row { float of_two_sectors[16]; };
+extern "C" __global__ void k(const float* a, float* out)
+{
+    ((Row*)out)[threadIdx.x] = ((const Row*)a)[threadIdx.x];
+}
+"""
 
 
 def floats(n):
@@ -95,7 +102,14 @@ def test_reading_before_writing_fetches_be_it_in_one_atomic_addition():
     assert sectors(dram(kernels.traces, MANY)) == [(0, 4)]
 
 
-def test_a_vector_is_in_each_sector_that_it_crosses_and_shared_memory_in_none():
+def test_a_struct_is_in_each_of_its_sectors():
+    kernels = Traced(ROWS)
+    kernels.launch("k", (1,), (2,), floats(32), floats(32))
+    assert len(kernels.trace) == 4 and distinct(kernels.traces) == 8 * SECTOR
+    assert sectors(dram(kernels.traces, MANY)) == [(4, 4)]
+
+
+def test_vectors_are_in_their_sectors_and_shared_memory_in_none():
     source = """extern "C" __global__ void k(const float4* a, float* out)
     {
         __shared__ float row[32];

@@ -33,9 +33,9 @@ extern "C" __global__ void plain(float* out) { out[threadIdx.x] = 1; }
     "threads, registers, shared, architecture, warps",
     [
         (256, 32, 0, T4, 32),
-        (32, 32, 0, T4, 16),  # 16 blocks are the most
+        (32, 32, 256, T4, 16),  # 16 blocks are the most
         (256, 128, 0, T4, 16),  # a scheduler's 16384 registers hold 4 warps of 128 * 32
-        (256, 129, 0, T4, 8),  # and only 3 of 4352: 12 warps, a block of 8
+        (64, 129, 0, T4, 12),  # and only 3 of 4352
         (256, 32, 16 << 10, T4, 32),
         (256, 32, (16 << 10) + 4, T4, 24),
         (216, 182, 36_024, T4, 7),
