@@ -77,7 +77,7 @@ def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
         result = rung(x, w, b, *kernels)
         checks[name], calls[name] = result.pop("check"), result.pop("whole")
         calls |= {(name, part): call for part, call in result.items()}
-    return measure.compare(calls, checks=checks, repeats=31, min_time=5e-4)  # caches are warm
+    return measure.compare(calls, checks=checks, repeats=41, min_time=5e-4)  # caches are warm
 
 
 def parts(timings: Mapping) -> dict[str, dict[str, float]]:

@@ -6,11 +6,16 @@ import matplotlib.pyplot as plt
 import numba
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code
 from cnnlab.kernels.registers import LANES, block, load, store
 from cnnlab.measure.timing import Timing
-from cnnlab.plots.style import ERRORS, GREY, INK, WRONG, measured, note
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import ERRORS, GREY, INK, LAYERS, WRONG, measured, note, style
+
+SHADES = "white", LAYERS[1], LAYERS[3], LAYERS[4]
 
 
 @kinds.choice("AB", "A register that begins an address, such as %rsp, is the stack.")
@@ -86,6 +91,37 @@ def vector_sigmoid_backward(y, dy, dz):
         store(dz, m, load(dy, m, single) * (a * (one - a)))
     for i in range(whole * LANES, y.size):
         dz[i] = dy[i] * (y[i] * (one - y[i]))
+
+
+# --- a tile of sums, step by step -----------------------------------------------------------------
+
+EVENTS = "pixels are loaded", "the weight of map 1 is loaded", "the weight of map 2 is loaded"
+
+
+def micro_kernel() -> Stepper:
+    """A stepper through two taps of a tile of 2 maps × 6 pixels, above one of 1 × 12."""
+    frames, captions = [], []
+    for event in range(6):
+        tap, part = divmod(event, 3)
+        with style():
+            page = Figure((4.4, 2.6))
+            axes = page.subplots(2, 1, height_ratios=(3, 2))
+        said = []
+        for ax, (maps, n) in zip(axes, ((2, 6), (1, 12)), strict=True):
+            cells, done = np.zeros((1 + maps, 1 + n)), min(part, maps)
+            cells[1:, 1:] = 2  # sums, in registers
+            cells[0, 1:] = 1
+            if 0 < part <= maps:
+                cells[part] = 1, *[3] * n
+            ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3, edgecolor="white")
+            ax.set(ylim=(1 + maps, 0), xticks=(), yticks=(), aspect="equal")
+            loads, sums = tap * (n + maps) + n + done, n * (tap * maps + done)
+            ax.set_title(f"{maps} × {n}: {loads} loads, {sums} multiply-adds", fontsize=10)
+            said.append(f"{maps} × {n} has {loads} loads and {sums} multiply-adds")
+        frames.append(page)
+        captions.append(f"Tap {tap + 1}: {EVENTS[part]}. {'; '.join(said)}.")
+    title = "Blue: pixels and weights loaded; pale: sums in registers; brown: multiply-adds"
+    return stepper(frames, title=title, captions=captions)
 
 
 # --- rates over sizes, under the peak of the core -------------------------------------------------
