@@ -9,7 +9,7 @@ ROOM = "more zeros than the border needs, which nobody reads"
 WIDE = "wide = np.zeros((F, H + K - 1, W + K - 1), w.dtype)"
 TALLER = "wide = np.zeros((F, H + K + 1, W + K - 1), w.dtype)"
 WIDER = "wide = np.zeros((F, H + K - 1, W + K + 1), w.dtype)"
-WIDER = "a tile is wider than one pixel and divides the row, so the last begins before that, too"
+LAST = "a tile is wider than one pixel and divides the row, so the last begins before that, too"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
@@ -23,5 +23,5 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
         "for q in range(0, z.shape[2], pixels):",
         "for q in range(0, z.shape[2] - 1, pixels):",
         0,
-    ): WIDER,
+    ): LAST,
 }
