@@ -6,9 +6,9 @@ contract, (N,C,H,W), in the same memory.
 
 import numba
 
-from cnnlab.kernels import pixels
-from cnnlab.kernels.lanes import RELU, SIGMOID
+from cnnlab.kernels import lanes, pixels
 from cnnlab.kernels.programme import CONV, DENSE, MAX_POOL, POOL
+from cnnlab.kernels.registers import LANES
 
 
 @numba.njit(error_model="numpy")
@@ -59,11 +59,7 @@ def few_forward(r, N, params, flat):
     else:
         for m in range(n):
             flat[r.y + m] = flat[r.x + m]
-    z = flat[r.y : r.y + n]
-    if r.activation == RELU:
-        pixels.relu(z, z)
-    elif r.activation == SIGMOID:
-        pixels.sigmoid(z, z)
+    lanes.activate(flat[r.y :], (n + LANES - 1) // LANES, r.activation)
 
 
 @numba.njit(error_model="numpy")
@@ -71,11 +67,8 @@ def few_backward(r, N, params, grads, flat):
     """One layer backward: its gradients, and dx."""
     n, k = N * r.F * r.P * r.Q, r.K
     held, learns = flat if r.fixed else params, r.w >= 0 and not r.fixed
-    y, d = flat[r.y : r.y + n], flat[r.dy : r.dy + n]
-    if r.activation == RELU:
-        pixels.relu_backward(y, d, d)
-    elif r.activation == SIGMOID and not r.last:
-        pixels.sigmoid_backward(y, d, d)
+    if not r.last:
+        lanes.deactivate_in_place(flat[r.y :], flat[r.dy :], (n + LANES - 1) // LANES, r.activation)
     x, dx = maps(flat, r.x, N, r.C, r.H, r.W), maps(flat, max(r.dx, 0), N, r.C, r.H, r.W)
     dz, db = maps(flat, r.dy, N, r.F, r.P, r.Q), grads[r.b : r.b + r.F]
     if r.kind == CONV:
@@ -100,4 +93,4 @@ def few_backward(r, N, params, grads, flat):
             pixels.dense_backward_input(dz_rows, w, part(flat, max(r.dx, 0), N, r.C))
     else:
         for m in range(n):
-            flat[r.dx + m] = d[m]
+            flat[r.dx + m] = flat[r.dy + m]

@@ -267,6 +267,14 @@ def deactivated(y, dy, activation):
 
 
 @numba.njit(error_model="numpy")
+def deactivate_in_place(y, dy, n, activation):
+    """The first n vectors of dy become the gradients with respect to the sums."""
+    one = block(np.float32(0), 1)
+    for m in range(n):
+        store(dy, m, deactivated(load(y, m, one), load(dy, m, one), activation))
+
+
+@numba.njit(error_model="numpy")
 def deactivate(y, dy, dz, db, activation, n_maps, n_pixels, maps, pixels, tables):
     """From gradients dy (maps × pixels) to those with respect to the sums; added up in db (maps,B).
 
