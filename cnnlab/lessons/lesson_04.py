@@ -1,17 +1,106 @@
-"""The exercises of lesson 04."""
+"""The exercises of lesson 04, and its drawings."""
 
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.check.verdict import differences
-from cnnlab.measure.bench import EPOCH, LAYERS, layers
-from cnnlab.network import Network
-from cnnlab.plots.style import figure
+from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import loss_and_gradients
+from cnnlab.network import Network, Parameters
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, label_ends, measured, style
+
+PLATEAU = -np.log(0.1) - 9 * np.log(0.9)  # the loss of an image where all outputs are 1/10
+
+
+@kinds.number(
+    "Without pooling the layer has 3,456 inputs. Multiply-adds forward: one for each weight.",
+    "The layer: 3 · 34,560. The convolution: 2 · 86,400. A share lies between 0 and 1.",
+    rtol=5e-3,
+)
+def dense_share():
+    """Pooling makes the next layer small: with it, the layer has 3.4 % of the work."""
+    dense = 3 * (6 * 24 * 24) * 10
+    return dense / (2 * 86_400 + dense)
+
+
+CAUSES = "last batch left out", "divided by the full batch", "never shuffled", "rate too small"
+
+
+def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
+    """One epoch of SGD with a fault: the mean loss of an image."""
+    grads, total, order = params.network.zeros(), 0.0, rng.permutation(len(images))
+    for first in range(0, len(images), batch):
+        x, t = (each[order[first : first + batch]] for each in (images, labels))
+        total += loss_and_gradients(KERNELS["vector"], params, x, t, grads)
+        params.flat -= np.float32(rate / batch) * grads.flat
+    return total / len(images)
+
+
+@kinds.choice(
+    CAUSES,
+    "Equal losses: the same images were seen, in the same order. What happened after the last one?",
+    "Of 300 images, 12 are left for the last batch; of 304, none. Whose mean is taken there?",
+)
+def cause():
+    """The last gradient is the sum of 12 images, divided by 16: that step is a quarter short."""
+    return "divided by the full batch"
+
+
+def wrong_accumulation(step) -> str:
+    """What is wrong with a step in pieces, against that of the whole batch; "" if nothing is."""
+    images = kinds.generator().uniform(0, 1, (53, 1, 28, 28)).astype(np.float32)
+    labels = kinds.generator().integers(0, 10, 53)
+    for n, piece in ((48, 16), (53, 16), (16, 16), (5, 16)):
+        x, t, params, grads = images[:n], labels[:n], Network().parameters(0), Network().zeros()
+        loss = loss_and_gradients(KERNELS["vector"], params, x, t, grads)
+        before = params.flat.copy()
+        got = step(params, x, t, piece, 0.4)
+        at, room = f"{n} images in pieces of {piece}", np.full(params.flat.size, 2e-5)
+        if wrong := differences("params", params.flat, before - 0.4 / n * grads.flat, room):
+            return f"{at}: {wrong}"
+        if got is None or abs(got - loss / n) > 1e-4 * loss / n:
+            return f"{at}: expected the mean loss {loss / n:.4f}, got {got}"
+    return ""
+
+
+@kinds.tested(
+    wrong_accumulation,
+    "loss_and_gradients overwrites `grads`: add them up in an array of your own.",
+    "Update once, after the last piece, and divide by the images of the whole batch.",
+    "The last piece may be smaller: do not average averages.",
+)
+def accumulated(params, x, t, piece, rate):
+    """Gradient accumulation: memory for one piece, and the step of the whole batch."""
+    grads, total, loss = params.network.zeros(), params.network.zeros(), 0.0
+    for first in range(0, len(x), piece):
+        some = slice(first, first + piece)
+        loss += loss_and_gradients(KERNELS["vector"], params, x[some], t[some], grads)
+        total.flat += grads.flat
+    params.flat -= rate / len(x) * total.flat
+    return loss / len(x)
+
+
+def draw_machine(rng):
+    """A step's fixed seconds, those for each image, and the noise scale in images."""
+    fixed, per_image = rng.uniform(1e-6, 1e-3), rng.uniform(1e-7, 1e-5)
+    return {"fixed": fixed, "per_image": per_image, "noise": rng.uniform(5, 500)}
+
+
+@kinds.formula(
+    draw_machine,
+    "Seconds = steps × seconds of a step, as a function of B. Where is its derivative zero?",
+    "(1 + noise / B) (fixed + per_image · B): two of the four terms depend on B.",
+    rtol=1e-3,
+)
+def best_batch(fixed, per_image, noise):
+    """The costlier a step's start, the larger the batch; that is why GPUs like large ones."""
+    return (noise * fixed / per_image) ** 0.5
 
 
 def wrong_step(update) -> str:
@@ -23,26 +112,6 @@ def wrong_step(update) -> str:
     update(got["theta"], got["v"], got["g"], rate=0.1, momentum=0.9)
     wrong = (differences(k, got[k], expected[k], np.full(1000, 1e-6)) for k in expected)
     return next(filter(None, wrong), "")
-
-
-@kinds.number(
-    "The counts were printed for one image. How many images has an epoch?",
-    "Add up all eight counts, forward and backward, and multiply by 60,000.",
-)
-def multiply_adds():
-    """The backward pass costs more than the forward pass."""
-    return 60_000 * (2 * 86_400 + 3 * 3_456 + 3 * 2_160)
-
-
-@kinds.number(
-    "Without pooling the layer has 3,456 inputs. Multiply-adds forward: one for each weight.",
-    "The layer: 3 · 34,560. The convolution: 2 · 86,400. A share lies between 0 and 1.",
-    rtol=5e-3,
-)
-def dense_share():
-    """Pooling earns its keep: it makes the next layer small."""
-    dense = 3 * (6 * 24 * 24) * 10
-    return dense / (2 * 86_400 + dense)
 
 
 @kinds.tested(
@@ -57,50 +126,99 @@ def momentum(theta, v, g, rate, momentum):
     theta -= rate * v
 
 
-# --- the network's work and time by layer: what each counts, what it takes, its share -------------
-
-SIGMOID = "sigmoid"
+# --- one step of gradient descent, on a plane through the parameters ------------------------------
 
 
-def layer_shares_multiply_adds() -> dict[str, int]:
-    """The multiply-adds of an image in each layer, forward and backward."""
-    result = dict.fromkeys(LAYERS.values(), 0)
-    for operation, count in Network().multiply_adds.items():
-        result[LAYERS[operation.split("_")[0]]] += count
-    return result
+def two_steps(params: Parameters, images, labels, batch: int, rate: float) -> Stepper:
+    """A stepper: shuffle, forward, backward, move; then the next batch. `params` move along."""
+    order, start = np.random.default_rng(1).permutation(len(images)), params.flat.copy()
+    path, some, full = [start], (images[:512], labels[:512]), []
+    loss = mean_gradient(params, *some)[0]
+    events = [(0, 0, f"{len(images):,} images are shuffled. Loss of all: {loss:.2f}.")]
+    for k in range(2):
+        chosen = order[k * batch : (k + 1) * batch]
+        own, g = mean_gradient(params, images[chosen], labels[chosen])
+        full.append(-np.float32(rate) * mean_gradient(params, *some)[1])
+        params.flat -= np.float32(rate) * g
+        path.append(params.flat.copy())
+        said = f"Images {chosen[0]}, {chosen[1]}, … forward: their mean loss is {own:.2f}."
+        events.append((k, 0, said))
+        arrows = "Solid arrow: minus rate × their mean gradient; dashed: that of all images."
+        events.append((k, 1, f"Backward: six arrays of gradients. {arrows}"))
+        said = (
+            f"θ moves by rate × mean gradient. Loss of all: {mean_gradient(params, *some)[0]:.2f}."
+        )
+        events.append((k, 2, said))
+    plane = np.linalg.qr(np.stack([full[0], path[2] - start], 1))[0]
+    plane *= np.sign(full[0] @ plane[:, 0])
+    spots, full = (np.stack(path) - start) @ plane, np.stack(full) @ plane
+    size, copy = 2.2 * abs(np.append(spots, full)).max(), params.copy()
+    u, v = np.linspace(-0.3, 0.9, 9) * size, np.linspace(-0.6, 0.6, 9) * size
+    heights = np.empty((9, 9))
+    for i, j in np.ndindex(9, 9):
+        copy.flat[:] = start + plane @ np.float32([u[j], v[i]])
+        heights[i, j] = mean_gradient(copy, *some)[0]
+    pages = [contours(u, v, heights, spots, full, k, event, batch) for k, event, _ in events]
+    captions = [text for *_, text in events]
+    return stepper(pages, title="Two steps of stochastic gradient descent", captions=captions)
 
 
-def seconds(names: Sequence[str], batch: int, repeats: int = 15) -> dict[str, dict[str, float]]:
-    """The seconds of an epoch in each layer and in the sigmoid, by strategy: operations added up.
-
-    Each is timed alone, see `measure.layers`; the loss counts as sigmoid.
-    """
-    result = {name: dict.fromkeys([*LAYERS.values(), SIGMOID], 0.0) for name in names}
-    for operation, timings in layers(names, batch, repeats).items():
-        layer = LAYERS.get(operation.split("_")[0], SIGMOID)
-        for name in names:
-            result[name][layer] += timings[name].median * EPOCH / batch
-    return result
-
-
-def shares(parts: Mapping[str, float]) -> dict[str, float]:
-    """Each layer's share of what the three layers take together: a sigmoid does not count."""
-    total = sum(parts[layer] for layer in LAYERS.values())
-    return {layer: parts[layer] / total for layer in LAYERS.values()}
+def contours(u, v, heights, spots, full, k, event, batch) -> Figure:
+    """A frame: the loss on a plane through the parameters, where theta has been, and an arrow."""
+    with style():
+        page = Figure((3.4, 2.2))
+        ax = page.add_subplot()
+        ax.contour(u, v, heights, 6, colors="#bbbbbb", linewidths=0.8)
+        steps = k + (event == 2)
+        ax.plot(*spots[: steps + 1].T, "o-", color=INK, markersize=5)
+        if event == 1:
+            for to, color, line in ((full[k], GREY, "--"), (spots[k + 1] - spots[k], WRONG, "-")):
+                look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
+                ax.annotate("", spots[k] + to, spots[k], arrowprops=look)
+        ax.set(xticks=[], yticks=[], title=f"steps: {steps}   images: {steps * batch}")
+        ax.grid(visible=False)
+    return page
 
 
-# --- which digits are taken for which -------------------------------------------------------------
+def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
+    """The mean loss of some images and its gradient."""
+    grads = params.network.zeros()
+    loss = loss_and_gradients(KERNELS["vector"], params, x, t, grads)
+    return loss / len(x), grads.flat / np.float32(len(x))
+
+
+# --- losses by batch and rate, and over seconds ---------------------------------------------------
 
 
 @figure
-def confusion(matrix: np.ndarray, class_names: Sequence[str] | None = None) -> Axes:
-    """Draw how many images of each true class (row) were classified as each class (column)."""
-    from sklearn.metrics import ConfusionMatrixDisplay  # here, because it is slow
-
-    _, ax = plt.subplots(figsize=(5.2, 5))
-    display = ConfusionMatrixDisplay(np.asarray(matrix), display_labels=class_names)
-    root = {"norm": PowerNorm(0.5, vmin=0)}  # shows rare mistakes
-    display.plot(ax=ax, cmap="Blues", colorbar=False, im_kw=root, values_format="d")
-    ax.set(xlabel="predicted", ylabel="true")
+def heat_map(losses: Mapping[tuple[int, float], Sequence[float]]) -> Axes:
+    """Draw the median loss by batch (row) and rate, and how many runs are on the plateau."""
+    batches, rates = (list(dict.fromkeys(key[k] for key in losses)) for k in (0, 1))
+    middle = np.array([[np.median(losses[b, r]) for r in rates] for b in batches])
+    _, ax = plt.subplots(figsize=(6, 2.6))
+    ax.imshow(middle, cmap="YlOrBr", aspect="auto", vmax=1.3 * PLATEAU)
+    for (i, j), value in np.ndenumerate(middle):
+        runs = losses[batches[i], rates[j]]
+        stuck = sum(loss > 0.98 * PLATEAU for loss in runs)
+        text = f"{value:.2f}" + f"\n{stuck} of {len(runs)} on the plateau" * bool(stuck)
+        ax.text(j, i, text, ha="center", va="center", fontsize=9, color=INK)
+    ax.set_xticks(range(len(rates)), [f"rate {r}" for r in rates])
+    ax.set_yticks(range(len(batches)), [f"batch {b}" for b in batches])
     ax.grid(visible=False)
+    return ax
+
+
+@measured
+def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: float) -> Axes:
+    """Draw losses (runs, points) over seconds (points): the median, and the range of the runs."""
+    _, ax = plt.subplots(figsize=(7, 3.2))
+    labels = []
+    for (name, (x, losses)), color in zip(curves.items(), colors(list(curves)), strict=True):
+        y = np.median(losses, 0)
+        ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
+        ax.plot(1e3 * x, y, color=color)
+        labels.append((1e3 * x[-1], y[-1], name, color))
+    ax.axhline(target, color=GREY, linestyle="--", linewidth=1)
+    ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, None))
+    label_ends(ax, labels)
     return ax
