@@ -68,16 +68,15 @@ def few_forward(r, N, params, flat):
 
 @numba.njit(error_model="numpy")
 def few_backward(r, N, params, grads, flat):
-    """One layer backward; its gradients are written, and dx is written or added to."""
-    n, k, inputs = N * r.F * r.P * r.Q, r.K, N * r.C * r.H * r.W
+    """One layer backward: its gradients, and dx."""
+    n, k = N * r.F * r.P * r.Q, r.K
     held, learns = flat if r.fixed else params, r.w >= 0 and not r.fixed
     y, d = flat[r.y : r.y + n], flat[r.dy : r.dy + n]
     if r.activation == RELU:
         pixels.relu_backward(y, d, d)
     elif r.activation == SIGMOID and not r.last:
         pixels.sigmoid_backward(y, d, d)
-    into = r.spare if r.added else r.dx
-    x, dx = maps(flat, r.x, N, r.C, r.H, r.W), maps(flat, max(into, 0), N, r.C, r.H, r.W)
+    x, dx = maps(flat, r.x, N, r.C, r.H, r.W), maps(flat, max(r.dx, 0), N, r.C, r.H, r.W)
     dz, db = maps(flat, r.dy, N, r.F, r.P, r.Q), grads[r.b : r.b + r.F]
     if r.kind == CONV:
         pixels.conv_backward_weights(x, dz, maps(grads, r.w, r.F, r.C, k, k), r.S)
@@ -98,10 +97,7 @@ def few_backward(r, N, params, grads, flat):
         pixels.dense_backward_bias(dz_rows, db)
         if r.dx >= 0:
             w = part(params, r.w, r.F, r.C)
-            pixels.dense_backward_input(dz_rows, w, part(flat, max(into, 0), N, r.C))
+            pixels.dense_backward_input(dz_rows, w, part(flat, max(r.dx, 0), N, r.C))
     else:
         for m in range(n):
-            flat[into + m] = d[m]
-    if r.dx >= 0 and r.added:
-        for m in range(inputs):
-            flat[r.dx + m] += flat[r.spare + m]
+            flat[r.dx + m] = d[m]

@@ -214,11 +214,23 @@ def clear(x, n):
 
 
 @numba.njit(error_model="numpy")
-def add(x, y, n, added):
-    """The first n vectors of y become those of x, or are `added` to."""
+def move(x, y, n, added, tables, places, origin):
+    """Copy the first n vectors of x to the table `places` of y, or add them there."""
     one = block(np.float32(0), 1)
     for m in range(n):
-        store(y, m, load(x, m, one) + load(y, m, one) if added else load(x, m, one))
+        a = load(x, m, one)
+        if added:
+            a += gather(y, tables, places + m, origin, one)
+        scatter(y, tables, places + m, origin, a)
+
+
+@numba.njit(error_model="numpy")
+def move_back(dy, dx, n, added, tables, places, origin):
+    """The gradient of `move`: copy what lies at those places of dy to dx, or add it."""
+    one = block(np.float32(0), 1)
+    for m in range(n):
+        a = gather(dy, tables, places + m, origin, one)
+        store(dx, m, a + load(dx, m, one) if added else a)
 
 
 @numba.njit(error_model="numpy")

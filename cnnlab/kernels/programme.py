@@ -6,6 +6,7 @@ added), and which records of `lanes.Tables` its kernels follow.
 """
 
 import functools
+from collections import Counter
 from math import prod
 from typing import NamedTuple
 
@@ -28,21 +29,21 @@ from cnnlab.kernels.lanes import (
     Tables,
 )
 from cnnlab.kernels.registers import BROAD_ROWS, LANES, ROWS, WIDE_ROWS
-from cnnlab.network.layers import Moving
+from cnnlab.network.layers import Add, Concat, Moving, Pad
 
-COPY, CONV, POOL, MAX_POOL, DENSE = range(5)  # COPY: what an elementwise layer begins with
+MOVE, CONV, POOL, MAX_POOL, DENSE = range(5)  # MOVE: also what an elementwise layer begins with
 KINDS = {"conv": CONV, "pool": POOL, "max_pool": MAX_POOL, "dense": DENSE}
 ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
 # A layer of a programme, of kind and activation; C, H, W, F, P, Q, K, S as in the contract. Its
 # arrays begin at these numbers of a worker's memory: input x, output y, dy, dz, dx (-1: not wanted)
 # and rows of x; w and b are in the parameters, or `fixed` in the memory (w = -1: there are none).
-# It is done `times` times, each with arrays that lie a step further. `added`: dx is; `exact`:
-# windows cover each pixel once; `last`: dy is dz. What is `ready` has its dz in y, where a pooling
-# has written it `over`, gone `through` the activation below it and added to the bias `bias_over`.
-# The others are records and tables of `lanes`.
+# It is done `times` times, each with arrays that lie a step further. `added`: dx is, and `summed`:
+# y is; `exact`: windows cover each pixel once; `last`: dy is dz. What is `ready` has its dz in y,
+# where a pooling has written it `over`, gone `through` the activation below it and added to the
+# bias `bias_over`. The others are records and tables of `lanes`.
 FIELDS = (
     "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step w_step b_step "
-    "spare added exact last ready over through bias_over forward back weights tail maps pixels "
+    "added summed exact last ready over through bias_over forward back weights tail maps pixels "
     "windows taps"
 )
 ROW = np.dtype([(name, np.int64) for name in FIELDS.split()])
@@ -51,19 +52,15 @@ ROW = np.dtype([(name, np.int64) for name in FIELDS.split()])
 class Programme(NamedTuple):
     """A network as compiled code reads it: ROWs of layers, tables, and the size of the memory.
 
-    `constants` are numbers in that memory: where they begin, and the array.
+    `constants` are numbers in that memory: where they begin, and the array. `by_pixels`: a step of
+    few images can be taken by the contract's functions, see `few`.
     """
 
     layers: np.ndarray
     tables: np.ndarray
     size: int
     constants: list[tuple[int, np.ndarray]]
-
-
-def fits(network) -> bool:
-    """Whether a network has a programme: others join branches, or have windows that overlap."""
-    layers = [place.layer for place in network.places]
-    return all(getattr(each, "side_by_side", not isinstance(each, Moving)) for each in layers)
+    by_pixels: bool
 
 
 @functools.lru_cache(maxsize=64)
@@ -78,42 +75,43 @@ class Writer:
     def __init__(self, network):
         self.tables, self.size, self.constants, rows = Tables(), 0, [], []
         self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
-        sources = [place.sources[0] for place in network.places]
-        last_reader = {source: i for i, source in enumerate(sources)}
-        outputs, by_output = {-1: (self.room(*network.image_shape), -1)}, {}
-        largest = max(prod(place.input_shape) for place in network.places)
-        spare = self.room(largest if len(last_reader) < len(sources) else 0)
-        for i, (place, source) in enumerate(zip(network.places, sources, strict=True)):
-            if i in outputs:
+        places, readers = network.places, Counter(s for p in network.places for s in p.sources)
+        shapes = [*(place.shape for place in places), network.image_shape]  # source −1: the image
+        arrays, left = {-1: (self.room(*network.image_shape), -1)}, readers.copy()  # y and dy
+        for i, place in enumerate(places):
+            if i in arrays:  # an activation that is done with the layer before it
                 continue
-            row = np.zeros(1, ROW).view(np.recarray)[0]
-            row.over = row.bias_over = -1
-            row.kind, row.added = KINDS.get(place.layer.operation, COPY), i < last_reader[source]
-            row.x, row.dx = outputs[source]
-            row.activation = ACTIVATIONS.get(place.layer.operation, LINEAR)
-            joined = False
-            # Not after the largest number of a window, which must be found again.
-            joins = row.kind not in (COPY, MAX_POOL) and sources.count(i) == 1
-            if joins and sources[i + 1] == i:
-                row.activation = ACTIVATIONS.get(network.places[i + 1].layer.operation, LINEAR)
-                joined = row.activation != LINEAR
-            self.write(row, place)
-            below = by_output.get(row.x)
-            if row.kind in (POOL, MAX_POOL) and row.exact and below is not None:
-                if below.kind == CONV and below.dx < 0 and sources.count(source) == 1:
-                    row.over, row.through, row.bias_over = below.y, below.activation, below.b
-                    below.ready = True
-            learns = row.dx >= 0 or (row.w >= 0 and not row.fixed)
-            row.dy = self.room(*place.shape) if learns else -1
-            row.dz, row.spare = row.dz or row.dy, spare
-            outputs[i] = row.y, row.dy
-            if joined:
-                outputs[i + 1] = outputs[i]
-            rows.append(row)
-            by_output[row.y] = row
+            room, begin = functools.partial(self.room, *place.shape), 0
+            arrays[i] = room(), room() if network.learning[i] else -1
+            for source in place.sources:
+                row = np.zeros(1, ROW).view(np.recarray)[0]
+                row.kind = KINDS.get(place.layer.operation, MOVE)
+                row.activation = ACTIVATIONS.get(place.layer.operation, LINEAR)
+                # Not after the largest number of a window, which must be found again.
+                if row.kind not in (MOVE, MAX_POOL) and readers[i] == 1:
+                    after = places[i + 1]
+                    if after.sources == (i,) and after.layer.operation in ACTIVATIONS:
+                        row.activation = ACTIVATIONS[after.layer.operation]
+                        arrays[i + 1] = arrays[i]
+                (row.x, row.dx), (row.y, row.dy) = arrays[source], arrays[i]
+                left[source] -= 1
+                row.added, row.over, row.bias_over = left[source] > 0, -1, -1
+                self.write(row, place, shapes[source], begin)
+                row.dz = row.dz or row.dy
+                below = next((r for r in rows if r.y == row.x and readers[source] == 1), None)
+                if row.kind in (POOL, MAX_POOL) and row.exact and below is not None:
+                    if below.kind == CONV and below.dx < 0:
+                        row.over, row.through, row.bias_over = below.y, below.activation, below.b
+                        below.ready = True
+                rows.append(row)
+                begin += prod(shapes[source])
         rows[-1].last = True
         layers = np.array(rows, ROW)
-        self.programme = Programme(layers, self.tables.flat, self.size, self.constants)
+        by_pixels = all(
+            not isinstance(place.layer, Moving) and getattr(place.layer, "side_by_side", True)
+            for place in places
+        )
+        self.programme = Programme(layers, self.tables.flat, self.size, self.constants, by_pixels)
 
     def room(self, *shape) -> int:
         """Where in the memory an array begins that has such a shape in every lane."""
@@ -121,19 +119,19 @@ class Writer:
         self.size += -(-prod(shape) * LANES // PADDING) * PADDING
         return first
 
-    def write(self, row, place) -> None:
-        """All of a row but where its gradients come from."""
+    def write(self, row, place, shape, begin) -> None:
+        """A row for one input of a layer, of this shape, of a concatenation from `begin` on."""
         layer = place.layer
-        (C, H, W), (F, P, Q) = maps_of(place.input_shape), maps_of(place.shape)
+        (C, H, W), (F, P, Q) = maps_of(shape), maps_of(place.shape)
         if row.kind == DENSE:
-            C, H, W = prod(place.input_shape), 1, 1
+            C, H, W = prod(shape), 1, 1
         row.C, row.H, row.W, row.F, row.P, row.Q = C, H, W, F, P, Q
         row.K = getattr(layer, "kernel", getattr(layer, "size", 1))
         row.S = getattr(layer, "stride", 1)
-        row.exact = row.kind in (COPY, CONV, DENSE) or (
+        row.exact = row.kind in (MOVE, CONV, DENSE) or (
             row.K == row.S and not (H % row.S or W % row.S)
         )
-        row.y, row.times = self.room(*place.shape), 1
+        row.times = 1
         row.w = self.offsets.get(f"{place.name}_w", -1)
         row.b = self.offsets.get(f"{place.name}_b", -1)
         maps, pixels = grid(F, P * Q), grid(P * Q, 1)
@@ -143,7 +141,19 @@ class Writer:
             self.pool(row, pixels)
         elif row.kind == DENSE:
             self.dense(row)
+        else:
+            self.move(row, layer, begin)
         row.maps, row.pixels = self.tables.add(maps), self.tables.add(pixels)
+
+    def move(self, row, layer, begin) -> None:
+        """Where in its output each number of an input goes."""
+        c, h, w = np.unravel_index(np.arange(row.C * row.H * row.W), (row.C, row.H, row.W))
+        width = layer.width if isinstance(layer, Pad) else 0
+        places = (c * row.P + h + width) * row.Q + w + width
+        if isinstance(layer, Concat):
+            places += begin
+        row.summed = isinstance(layer, Add) and begin > 0
+        row.windows, row.taps = self.tables.add(places * LANES), self.tables.add([0])
 
     def conv(self, row, maps, pixels):
         """A convolution's records; where the maps and pixels of dz lie.

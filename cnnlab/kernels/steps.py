@@ -14,7 +14,7 @@ import numpy as np
 from cnnlab.kernels import lanes
 from cnnlab.kernels.few import few_images
 from cnnlab.kernels.lanes import ALL, LINEAR, RELU, SIGMOID
-from cnnlab.kernels.programme import CONV, COPY, DENSE, MAX_POOL, programme
+from cnnlab.kernels.programme import CONV, DENSE, MAX_POOL, MOVE, programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.workers import ALONE, FEW, allreduce, share
 from cnnlab.runtime.arguments import at_least
@@ -58,7 +58,8 @@ def loss_and_gradients(params, images, labels, grads, chosen=None):
     """
     chosen = np.arange(len(images)) if chosen is None else chosen
     plan, own = plan_and_memory(params)
-    batch = rows_of(images), labels, chosen, own, True if chosen.size < FEW else None
+    few = True if plan.by_pixels and chosen.size < FEW else None
+    batch = rows_of(images), labels, chosen, own, few
     return gradients(plan.layers, plan.tables, params.flat, grads.flat, *batch)
 
 
@@ -72,7 +73,7 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     at_least("batch", batch, 1)
     workers, (plan, own) = workers or ALONE, plan_and_memory(params)
     last = order.size % batch or min(batch, order.size)
-    few = True if last // workers.size < FEW else None
+    few = True if plan.by_pixels and last // workers.size < FEW else None
     return sgd_loop(
         plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, order,
         batch, rate, own, few, workers,
@@ -82,6 +83,11 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
 def plan_and_memory(params):
     """The programme of the parameters' network, and the calling thread's memory for it."""
     return programme(params.network), memory(threading.get_ident(), params.network)
+
+
+def workspace(params) -> np.ndarray:
+    """The calling thread's memory for steps of the parameters' network, float32 (M)."""
+    return plan_and_memory(params)[1].flat
 
 
 def rows_of(images: np.ndarray) -> np.ndarray:
@@ -171,8 +177,8 @@ def forward(r, params, flat, tables):
         xc, yc = x[c * r.x_step :], y[c * r.y_step :]
         if r.kind == MAX_POOL:
             lanes.max_pool(xc, yc, n, r.K**2, tables, r.maps, r.pixels, r.windows, r.taps)
-        elif r.kind == COPY:
-            lanes.add(x, y, r.F * n, False)
+        elif r.kind == MOVE:
+            lanes.move(x, y, r.C * r.H * r.W, r.summed, tables, r.windows, r.taps)
         else:
             wc, bc = w[c * r.w_step :], b[c * r.b_step :]
             lanes.multiply(wc, bc, xc, yc, ALL, tables, r.forward)
@@ -201,8 +207,8 @@ def backward(r, params, grads, flat, tables, n_images):
     dx, size = flat[r.dx if r.over < 0 else r.over :], r.C * r.H * r.W
     if r.kind in (CONV, DENSE):
         lanes.multiply(w, w, dz, dx, ALL, tables, r.back)
-    elif r.kind == COPY:
-        lanes.add(dz, dx, size, r.added)
+    elif r.kind == MOVE:
+        lanes.move_back(dz, dx, size, r.added, tables, r.windows, r.taps)
     else:
         if not (r.added or r.exact):
             lanes.clear(dx, size)

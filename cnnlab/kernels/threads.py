@@ -18,7 +18,7 @@ from cnnlab.kernels import allreduce as allreduce_memory
 from cnnlab.kernels import lanes, pixels
 from cnnlab.kernels.allreduce import OFF, ROLL, Messages, Team, add_up, all_running
 from cnnlab.kernels.contract import ANY
-from cnnlab.kernels.programme import fits, programme  # noqa: F401
+from cnnlab.kernels.programme import programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.steps import Memory, gradients, memory, of_worker, rows_of, sgd_loop, subtract
 from cnnlab.kernels.workers import Workers, allreduce, share

@@ -26,7 +26,6 @@ from cnnlab.kernels.pixels import (
     sigmoid,
     sigmoid_backward,
 )
-from cnnlab.kernels.programme import fits
 from cnnlab.kernels.steps import loss_and_gradients, sgd_steps
 
 FUSES = ANY
@@ -42,7 +41,6 @@ __all__ = [
     "dense_backward_input",
     "dense_backward_weights",
     "dense_forward",
-    "fits",
     "loss_and_gradients",
     "max_pool_backward",
     "max_pool_forward",

@@ -25,12 +25,16 @@ IMPORTS = "import numpy as np\nimport numba\nfrom numba import njit, prange\n"
 NOT_ALONE = "registers|allreduce|workers|lanes|few|steps|threads"
 
 
+def is_own(module, name, source):
+    return (source.__module__, source.__name__) == (module.__name__, name)
+
+
 def kernels_of(module):
     """The module's own Numba functions, by name."""
     return {
         name: function
         for name, function in vars(module).items()
-        if isinstance(function, CPUDispatcher) and function.py_func.__module__ == module.__name__
+        if isinstance(function, CPUDispatcher) and is_own(module, name, function.py_func)
     }
 
 
