@@ -212,8 +212,9 @@ def heat_map(losses: Mapping[tuple[int, float], Sequence[float]]) -> Axes:
 def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: float) -> Axes:
     """Draw losses (runs, points) over seconds (points): the median, and the range of the runs."""
     _, ax = plt.subplots(figsize=(7, 3.2))
-    labels = []
+    labels, end = [], min(x[-1] for x, _ in curves.values())
     for (name, (x, losses)), color in zip(curves.items(), colors(list(curves)), strict=True):
+        x, losses = x[x <= end], losses[:, x <= end]
         y = np.median(losses, 0)
         ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
         ax.plot(1e3 * x, y, color=color)
