@@ -15,35 +15,21 @@ from cnnlab.network import Network, Parameters
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, label_ends, measured, style
 
-PLATEAU = -np.log(0.1) - 9 * np.log(0.9)  # the loss of an image where all outputs are 1/10
-
-
-@kinds.number(
-    "Without pooling the layer has 3,456 inputs. Multiply-adds forward: one for each weight.",
-    "The layer: 3 · 34,560. The convolution: 2 · 86,400. A share lies between 0 and 1.",
-    rtol=5e-3,
-)
-def dense_share():
-    """Pooling makes the next layer small: with it, the layer has 3.4 % of the work."""
-    dense = 3 * (6 * 24 * 24) * 10
-    return dense / (2 * 86_400 + dense)
-
-
-CAUSES = "last batch left out", "divided by the full batch", "never shuffled", "rate too small"
+PLATEAU = 3.2508  # -ln 1/10 - 9 ln 9/10: the loss of an image where all outputs are 1/10
 
 
 def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
     """One epoch of SGD with a fault: the mean loss of an image."""
-    grads, total, order = params.network.zeros(), 0.0, rng.permutation(len(images))
-    for first in range(0, len(images), batch):
-        x, t = (each[order[first : first + batch]] for each in (images, labels))
-        total += loss_and_gradients(KERNELS["vector"], params, x, t, grads)
-        params.flat -= np.float32(rate / batch) * grads.flat
+    total, order = 0.0, rng.permutation(len(images))
+    for chosen in np.split(order, range(batch, len(images), batch)):
+        loss, g = mean_gradient(params, images[chosen], labels[chosen])
+        total += len(chosen) * loss
+        params.flat -= np.float32(rate * len(chosen) / batch) * g
     return total / len(images)
 
 
 @kinds.choice(
-    CAUSES,
+    ("last batch left out", "divided by the full batch", "never shuffled", "rate too small"),
     "Equal losses: the same images were seen, in the same order. What happened after the last one?",
     "Of 300 images, 12 are left for the last batch; of 304, none. Whose mean is taken there?",
 )
@@ -57,23 +43,22 @@ def wrong_accumulation(step) -> str:
     images = kinds.generator().uniform(0, 1, (53, 1, 28, 28)).astype(np.float32)
     labels = kinds.generator().integers(0, 10, 53)
     for n, piece in ((48, 16), (53, 16), (16, 16), (5, 16)):
-        x, t, params, grads = images[:n], labels[:n], Network().parameters(0), Network().zeros()
-        loss = loss_and_gradients(KERNELS["vector"], params, x, t, grads)
-        before = params.flat.copy()
+        x, t, params = images[:n], labels[:n], Network().parameters(0)
+        loss, g = mean_gradient(params, x, t)
+        expected, room = params.flat - 0.4 * g, np.full(g.size, 2e-5)
         got = step(params, x, t, piece, 0.4)
-        at, room = f"{n} images in pieces of {piece}", np.full(params.flat.size, 2e-5)
-        if wrong := differences("params", params.flat, before - 0.4 / n * grads.flat, room):
-            return f"{at}: {wrong}"
-        if got is None or abs(got - loss / n) > 1e-4 * loss / n:
-            return f"{at}: expected the mean loss {loss / n:.4f}, got {got}"
+        wrong = differences("params", params.flat, expected, room)
+        if not wrong and (got is None or abs(got - loss) > 1e-4 * loss):
+            wrong = f"expected the mean loss {loss:.4f}, got {got}"
+        if wrong:
+            return f"{n} images in pieces of {piece}: {wrong}"
     return ""
 
 
 @kinds.tested(
     wrong_accumulation,
     "loss_and_gradients overwrites `grads`: add them up in an array of your own.",
-    "Update once, after the last piece, and divide by the images of the whole batch.",
-    "The last piece may be smaller: do not average averages.",
+    "Update once, after the last piece, which may be smaller: divide by all images of the batch.",
 )
 def accumulated(params, x, t, piece, rate):
     """Gradient accumulation: memory for one piece, and the step of the whole batch."""
@@ -86,14 +71,11 @@ def accumulated(params, x, t, piece, rate):
     return loss / len(x)
 
 
-def draw_machine(rng):
-    """A step's fixed seconds, those for each image, and the noise scale in images."""
-    fixed, per_image = rng.uniform(1e-6, 1e-3), rng.uniform(1e-7, 1e-5)
-    return {"fixed": fixed, "per_image": per_image, "noise": rng.uniform(5, 500)}
+RANGES = {"fixed": (1e-6, 1e-3), "per_image": (1e-7, 1e-5), "noise": (5, 500)}
 
 
 @kinds.formula(
-    draw_machine,
+    lambda rng: {name: rng.uniform(*ends) for name, ends in RANGES.items()},
     "Seconds = steps × seconds of a step, as a function of B. Where is its derivative zero?",
     "(1 + noise / B) (fixed + per_image · B): two of the four terms depend on B.",
     rtol=1e-3,
@@ -106,10 +88,9 @@ def best_batch(fixed, per_image, noise):
 def wrong_step(update) -> str:
     """What is wrong with a step of momentum, against the same in float64; "" if nothing is."""
     theta, v, g = kinds.generator().uniform(-1, 1, (3, 1000))
-    velocity = 0.9 * v + g
-    expected = {"g": g, "v": velocity, "theta": theta - 0.1 * velocity}
-    got = {"g": np.float32(g), "v": np.float32(v), "theta": np.float32(theta)}
-    update(got["theta"], got["v"], got["g"], rate=0.1, momentum=0.9)
+    expected = {"g": g, "v": 0.9 * v + g, "theta": theta - 0.1 * (0.9 * v + g)}
+    got = dict(zip(expected, np.float32([g, v, theta]), strict=True))
+    update(*reversed(got.values()), rate=0.1, momentum=0.9)
     wrong = (differences(k, got[k], expected[k], np.full(1000, 1e-6)) for k in expected)
     return next(filter(None, wrong), "")
 
@@ -126,29 +107,23 @@ def momentum(theta, v, g, rate, momentum):
     theta -= rate * v
 
 
-# --- one step of gradient descent, on a plane through the parameters ------------------------------
-
-
 def two_steps(params: Parameters, images, labels, batch: int, rate: float) -> Stepper:
     """A stepper: shuffle, forward, backward, move; then the next batch. `params` move along."""
     order, start = np.random.default_rng(1).permutation(len(images)), params.flat.copy()
     path, some, full = [start], (images[:512], labels[:512]), []
-    loss = mean_gradient(params, *some)[0]
-    events = [(0, 0, f"{len(images):,} images are shuffled. Loss of all: {loss:.2f}.")]
+    events = [(0, 0, f"{len(images):,} images are shuffled; θ is where the dot is.")]
     for k in range(2):
         chosen = order[k * batch : (k + 1) * batch]
         own, g = mean_gradient(params, images[chosen], labels[chosen])
         full.append(-np.float32(rate) * mean_gradient(params, *some)[1])
         params.flat -= np.float32(rate) * g
         path.append(params.flat.copy())
-        said = f"Images {chosen[0]}, {chosen[1]}, … forward: their mean loss is {own:.2f}."
-        events.append((k, 0, said))
-        arrows = "Solid arrow: minus rate × their mean gradient; dashed: that of all images."
-        events.append((k, 1, f"Backward: six arrays of gradients. {arrows}"))
-        said = (
-            f"θ moves by rate × mean gradient. Loss of all: {mean_gradient(params, *some)[0]:.2f}."
-        )
-        events.append((k, 2, said))
+        loss, arrows = mean_gradient(params, *some)[0], "Solid: minus rate × their mean; dashed:"
+        events += [
+            (k, 0, f"Images {chosen[0]}, {chosen[1]}, … forward: their mean loss is {own:.2f}."),
+            (k, 1, f"Backward: six arrays of gradients. {arrows} that of all images."),
+            (k, 2, f"θ moves by rate × mean gradient. Loss of all: {loss:.2f}."),
+        ]
     plane = np.linalg.qr(np.stack([full[0], path[2] - start], 1))[0]
     plane *= np.sign(full[0] @ plane[:, 0])
     spots, full = (np.stack(path) - start) @ plane, np.stack(full) @ plane
@@ -158,9 +133,9 @@ def two_steps(params: Parameters, images, labels, batch: int, rate: float) -> St
     for i, j in np.ndindex(9, 9):
         copy.flat[:] = start + plane @ np.float32([u[j], v[i]])
         heights[i, j] = mean_gradient(copy, *some)[0]
-    pages = [contours(u, v, heights, spots, full, k, event, batch) for k, event, _ in events]
-    captions = [text for *_, text in events]
-    return stepper(pages, title="Two steps of stochastic gradient descent", captions=captions)
+    pages = [contours(u, v, heights, spots, full, *event[:2], batch) for event in events]
+    title = "Two steps of stochastic gradient descent"
+    return stepper(pages, title=title, captions=[event[2] for event in events])
 
 
 def contours(u, v, heights, spots, full, k, event, batch) -> Figure:
@@ -169,14 +144,12 @@ def contours(u, v, heights, spots, full, k, event, batch) -> Figure:
         page = Figure((3.4, 2.2))
         ax = page.add_subplot()
         ax.contour(u, v, heights, 6, colors="#bbbbbb", linewidths=0.8)
-        steps = k + (event == 2)
-        ax.plot(*spots[: steps + 1].T, "o-", color=INK, markersize=5)
+        ax.plot(*spots[: (steps := k + (event == 2)) + 1].T, "o-", color=INK, markersize=5)
         if event == 1:
             for to, color, line in ((full[k], GREY, "--"), (spots[k + 1] - spots[k], WRONG, "-")):
                 look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
                 ax.annotate("", spots[k] + to, spots[k], arrowprops=look)
         ax.set(xticks=[], yticks=[], title=f"steps: {steps}   images: {steps * batch}")
-        ax.grid(visible=False)
     return page
 
 
@@ -187,9 +160,6 @@ def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
     return loss / len(x), grads.flat / np.float32(len(x))
 
 
-# --- losses by batch and rate, and over seconds ---------------------------------------------------
-
-
 @figure
 def heat_map(losses: Mapping[tuple[int, float], Sequence[float]]) -> Axes:
     """Draw the median loss by batch (row) and rate, and how many runs are on the plateau."""
@@ -198,13 +168,11 @@ def heat_map(losses: Mapping[tuple[int, float], Sequence[float]]) -> Axes:
     _, ax = plt.subplots(figsize=(6, 2.6))
     ax.imshow(middle, cmap="YlOrBr", aspect="auto", vmax=1.3 * PLATEAU)
     for (i, j), value in np.ndenumerate(middle):
-        runs = losses[batches[i], rates[j]]
-        stuck = sum(loss > 0.98 * PLATEAU for loss in runs)
-        text = f"{value:.2f}" + f"\n{stuck} of {len(runs)} on the plateau" * bool(stuck)
+        stuck = [loss > 0.98 * PLATEAU for loss in losses[batches[i], rates[j]]]
+        text = f"{value:.2f}" + f"\n{sum(stuck)} of {len(stuck)} on the plateau" * any(stuck)
         ax.text(j, i, text, ha="center", va="center", fontsize=9, color=INK)
     ax.set_xticks(range(len(rates)), [f"rate {r}" for r in rates])
     ax.set_yticks(range(len(batches)), [f"batch {b}" for b in batches])
-    ax.grid(visible=False)
     return ax
 
 
@@ -215,10 +183,9 @@ def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: fl
     labels, end = [], min(x[-1] for x, _ in curves.values())
     for (name, (x, losses)), color in zip(curves.items(), colors(list(curves)), strict=True):
         x, losses = x[x <= end], losses[:, x <= end]
-        y = np.median(losses, 0)
         ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
-        ax.plot(1e3 * x, y, color=color)
-        labels.append((1e3 * x[-1], y[-1], name, color))
+        ax.plot(1e3 * x, np.median(losses, 0), color=color)
+        labels.append((1e3 * x[-1], np.median(losses[:, -1]), name, color))
     ax.axhline(target, color=GREY, linestyle="--", linewidth=1)
     ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, None))
     label_ends(ax, labels)

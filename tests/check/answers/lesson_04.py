@@ -4,7 +4,7 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.lessons.lesson_04 import accumulated, best_batch, cause, dense_share, momentum
+from cnnlab.lessons.lesson_04 import accumulated, best_batch, cause, momentum
 
 
 def pieces(params, x, t, piece):
@@ -98,15 +98,12 @@ def other_arguments(theta, v, g):
 
 
 RIGHT = [
-    (dense_share, 103_680 / (172_800 + 103_680)),
     (cause, "divided by the full batch"),
     (accumulated, one_step),
     (best_batch, lambda fixed, per_image, noise: np.sqrt(noise * fixed / per_image)),
     (momentum, in_place),
 ]
 WRONG = [
-    (dense_share, 103_680 / (259_200 + 103_680), "too small"),  # also with respect to the image
-    (dense_share, 37.5, "too large"),  # in per cent
     (cause, ..., "not yet answered"),
     (cause, "never shuffled", "never shuffled"),
     (cause, "the rate", "expected one of"),
