@@ -1,6 +1,6 @@
 """The exercises of lesson 04, and its drawings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,9 +13,7 @@ from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.network import Network, Parameters
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, label_ends, measured, style
-
-PLATEAU = 3.2508  # -ln 1/10 - 9 ln 9/10: the loss of an image where all outputs are 1/10
+from cnnlab.plots.style import GREY, INK, WRONG, colors, label_ends, measured, style
 
 
 def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
@@ -71,20 +69,6 @@ def accumulated(params, x, t, piece, rate):
     return loss / len(x)
 
 
-RANGES = {"fixed": (1e-6, 1e-3), "per_image": (1e-7, 1e-5), "noise": (5, 500)}
-
-
-@kinds.formula(
-    lambda rng: {name: rng.uniform(*ends) for name, ends in RANGES.items()},
-    "Seconds = steps × seconds of a step, as a function of B. Where is its derivative zero?",
-    "(1 + noise / B) (fixed + per_image · B): two of the four terms depend on B.",
-    rtol=1e-3,
-)
-def best_batch(fixed, per_image, noise):
-    """The costlier a step's start, the larger the batch; that is why GPUs like large ones."""
-    return (noise * fixed / per_image) ** 0.5
-
-
 def wrong_step(update) -> str:
     """What is wrong with a step of momentum, against the same in float64; "" if nothing is."""
     theta, v, g = kinds.generator().uniform(-1, 1, (3, 1000))
@@ -107,49 +91,47 @@ def momentum(theta, v, g, rate, momentum):
     theta -= rate * v
 
 
-def two_steps(params: Parameters, images, labels, batch: int, rate: float) -> Stepper:
-    """A stepper: shuffle, forward, backward, move; then the next batch. `params` move along."""
-    order, start = np.random.default_rng(1).permutation(len(images)), params.flat.copy()
-    path, some, full = [start], (images[:512], labels[:512]), []
-    events = [(0, 0, f"{len(images):,} images are shuffled; θ is where the dot is.")]
-    for k in range(2):
-        chosen = order[k * batch : (k + 1) * batch]
-        own, g = mean_gradient(params, images[chosen], labels[chosen])
-        full.append(-np.float32(rate) * mean_gradient(params, *some)[1])
-        params.flat -= np.float32(rate) * g
-        path.append(params.flat.copy())
-        loss, arrows = mean_gradient(params, *some)[0], "Solid: minus rate × their mean; dashed:"
-        events += [
-            (k, 0, f"Images {chosen[0]}, {chosen[1]}, … forward: their mean loss is {own:.2f}."),
-            (k, 1, f"Backward: six arrays of gradients. {arrows} that of all images."),
-            (k, 2, f"θ moves by rate × mean gradient. Loss of all: {loss:.2f}."),
-        ]
-    plane = np.linalg.qr(np.stack([full[0], path[2] - start], 1))[0]
-    plane *= np.sign(full[0] @ plane[:, 0])
-    spots, full = (np.stack(path) - start) @ plane, np.stack(full) @ plane
-    size, copy = 2.2 * abs(np.append(spots, full)).max(), params.copy()
-    u, v = np.linspace(-0.3, 0.9, 9) * size, np.linspace(-0.6, 0.6, 9) * size
-    heights = np.empty((9, 9))
-    for i, j in np.ndindex(9, 9):
-        copy.flat[:] = start + plane @ np.float32([u[j], v[i]])
+def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Stepper:
+    """A stepper: shuffle, forward, backward, move. `params` move along."""
+    chosen = np.random.default_rng(1).permutation(len(images))[:batch]
+    start, some = params.copy(), (images[:512], labels[:512])
+    own, g = mean_gradient(params, images[chosen], labels[chosen])
+    before, full = mean_gradient(params, *some)
+    arrows = -np.float32(rate) * np.stack([g, full], 1)
+    params.flat += arrows[:, 0]
+    after, lengths = mean_gradient(params, *some)[0], np.linalg.norm(arrows, axis=0)
+    captions = [
+        f"{len(images):,} images are shuffled. Loss of 512 images: {before:.2f}.",
+        f"Images {chosen[0]}, {chosen[1]}, … forward: their mean loss is {own:.2f}.",
+        "Backward. Minus rate × mean gradient: {:.3f} long; dotted: of 512 images, {:.3f}.".format(
+            *lengths
+        ),
+        f"θ moves along the solid arrow. Loss of 512 images: {after:.2f}.",
+    ]
+    plane = np.linalg.qr(arrows[:, ::-1])[0]  # of both arrows, so that both have their lengths
+    tips = arrows.T @ plane
+    plane, tips = plane * np.sign(tips[0]), tips * np.sign(tips[0])
+    u, v = np.linspace(-0.4, 1.5, 15) * tips[0, 0], np.linspace(-0.4, 1.5, 15) * tips[0, 1]
+    heights, copy = np.empty((15, 15)), start.copy()
+    for i, j in np.ndindex(15, 15):
+        copy.flat[:] = start.flat + plane @ np.float32([u[j], v[i]])
         heights[i, j] = mean_gradient(copy, *some)[0]
-    pages = [contours(u, v, heights, spots, full, *event[:2], batch) for event in events]
-    title = "Two steps of stochastic gradient descent"
-    return stepper(pages, title=title, captions=[event[2] for event in events])
+    pages = [contours(u, v, heights, tips, event) for event in range(4)]
+    return stepper(pages, title="One step of gradient descent", captions=captions)
 
 
-def contours(u, v, heights, spots, full, k, event, batch) -> Figure:
-    """A frame: the loss on a plane through the parameters, where theta has been, and an arrow."""
+def contours(u, v, heights, tips, event) -> Figure:
+    """A frame: the loss on a plane through the parameters, and both arrows or the step."""
     with style():
-        page = Figure((3.4, 2.2))
+        page = Figure((3.4, 2.6))
         ax = page.add_subplot()
-        ax.contour(u, v, heights, 6, colors="#bbbbbb", linewidths=0.8)
-        ax.plot(*spots[: (steps := k + (event == 2)) + 1].T, "o-", color=INK, markersize=5)
-        if event == 1:
-            for to, color, line in ((full[k], GREY, "--"), (spots[k + 1] - spots[k], WRONG, "-")):
-                look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
-                ax.annotate("", spots[k] + to, spots[k], arrowprops=look)
-        ax.set(xticks=[], yticks=[], title=f"steps: {steps}   images: {steps * batch}")
+        ax.clabel(ax.contour(u, v, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
+        ax.plot(*np.transpose([(0, 0), tips[0]][: 1 + event // 3]), "o-", color=INK, markersize=5)
+        for to, color, line in zip(tips, (WRONG, INK), "-:", strict=True):
+            look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
+            if event == 2:
+                ax.annotate("", to, (0, 0), arrowprops=look)
+        ax.set(xlabel="along −gradient of 512 images", ylabel="across it")
     return page
 
 
@@ -158,22 +140,6 @@ def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
     grads = params.network.zeros()
     loss = loss_and_gradients(KERNELS["vector"], params, x, t, grads)
     return loss / len(x), grads.flat / np.float32(len(x))
-
-
-@figure
-def heat_map(losses: Mapping[tuple[int, float], Sequence[float]]) -> Axes:
-    """Draw the median loss by batch (row) and rate, and how many runs are on the plateau."""
-    batches, rates = (list(dict.fromkeys(key[k] for key in losses)) for k in (0, 1))
-    middle = np.array([[np.median(losses[b, r]) for r in rates] for b in batches])
-    _, ax = plt.subplots(figsize=(6, 2.6))
-    ax.imshow(middle, cmap="YlOrBr", aspect="auto", vmax=1.3 * PLATEAU)
-    for (i, j), value in np.ndenumerate(middle):
-        stuck = [loss > 0.98 * PLATEAU for loss in losses[batches[i], rates[j]]]
-        text = f"{value:.2f}" + f"\n{sum(stuck)} of {len(stuck)} on the plateau" * any(stuck)
-        ax.text(j, i, text, ha="center", va="center", fontsize=9, color=INK)
-    ax.set_xticks(range(len(rates)), [f"rate {r}" for r in rates])
-    ax.set_yticks(range(len(batches)), [f"batch {b}" for b in batches])
-    return ax
 
 
 @measured

@@ -4,7 +4,7 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.lessons.lesson_04 import accumulated, best_batch, cause, momentum
+from cnnlab.lessons.lesson_04 import accumulated, cause, momentum
 
 
 def pieces(params, x, t, piece):
@@ -100,7 +100,6 @@ def other_arguments(theta, v, g):
 RIGHT = [
     (cause, "divided by the full batch"),
     (accumulated, one_step),
-    (best_batch, lambda fixed, per_image, noise: np.sqrt(noise * fixed / per_image)),
     (momentum, in_place),
 ]
 WRONG = [
@@ -113,9 +112,6 @@ WRONG = [
     (accumulated, full_pieces_only, "53 images in pieces of 16"),
     (accumulated, sum_of_losses, "expected the mean loss"),
     (accumulated, no_loss, "expected the mean loss"),
-    (best_batch, lambda fixed, per_image, noise: noise, "too"),
-    (best_batch, lambda fixed, per_image, noise: fixed / per_image, "too"),
-    (best_batch, lambda fixed, per_image, noise: noise * fixed / per_image, "too large"),
     (momentum, empty, "not yet answered"),
     (momentum, renames, "v["),
     (momentum, old_velocity, "theta["),
