@@ -111,27 +111,28 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Ste
     plane = np.linalg.qr(arrows[:, ::-1])[0]  # of both arrows, so that both have their lengths
     tips = arrows.T @ plane
     plane, tips = plane * np.sign(tips[0]), tips * np.sign(tips[0])
-    u, v = np.linspace(-0.4, 1.5, 15) * tips[0, 0], np.linspace(-0.4, 1.5, 15) * tips[0, 1]
+    u = np.linspace(-0.2, 1.3, 15) * tips.max()
     heights, copy = np.empty((15, 15)), start.copy()
     for i, j in np.ndindex(15, 15):
-        copy.flat[:] = start.flat + plane @ np.float32([u[j], v[i]])
+        copy.flat[:] = start.flat + plane @ np.float32([u[j], u[i]])
         heights[i, j] = mean_gradient(copy, *some)[0]
-    pages = [contours(u, v, heights, tips, event) for event in range(4)]
+    pages = [contours(u, heights, tips, event) for event in range(4)]
     return stepper(pages, title="One step of gradient descent", captions=captions)
 
 
-def contours(u, v, heights, tips, event) -> Figure:
+def contours(u, heights, tips, event) -> Figure:
     """A frame: the loss on a plane through the parameters, and both arrows or the step."""
     with style():
-        page = Figure((3.4, 2.6))
+        page = Figure((3.4, 3))
         ax = page.add_subplot()
-        ax.clabel(ax.contour(u, v, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
+        ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
         ax.plot(*np.transpose([(0, 0), tips[0]][: 1 + event // 3]), "o-", color=INK, markersize=5)
         for to, color, line in zip(tips, (WRONG, INK), "-:", strict=True):
             look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
             if event == 2:
                 ax.annotate("", to, (0, 0), arrowprops=look)
-        ax.set(xlabel="along −gradient of 512 images", ylabel="across it")
+        ax.set(xlabel="along −gradient of 512 images", ylabel="across it", aspect="equal")
+        ax.locator_params(nbins=4)
     return page
 
 
