@@ -1,21 +1,41 @@
-import pytest
+import numpy as np
 
+from cnnlab.data import load
 from cnnlab.lessons import lesson_04
-from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
+from cnnlab.plots.stepper import MAX_BYTES
 
 
-def test_the_convolution_has_most_of_the_work():
-    result = lesson_04.layer_shares_multiply_adds()
-    assert sum(result.values()) == sum(Network().multiply_adds.values())
-    assert lesson_04.shares(result)["convolution"] == pytest.approx(172_800 / 189_648)
+def test_one_step_has_a_frame_for_each_event_and_moves_the_parameters():
+    digits, params = load("digits", n_train=600, n_test=1), Network().parameters(0)
+    x, t = digits.train_images, digits.train_labels
+    chosen = np.random.default_rng(1).permutation(len(x))[:16]
+    expected = params.flat - 0.4 * lesson_04.mean_gradient(params, x[chosen], t[chosen])[1]
+    stepper = lesson_04.one_step(params, x, t, batch=16, rate=0.4)
+    assert len(stepper) == 4 and len(stepper.html.encode()) < MAX_BYTES
+    assert np.allclose(params.flat, expected, atol=1e-6)
+    after = lesson_04.mean_gradient(params, x[:512], t[:512])[0]
+    assert f"Loss of 512 images: {after:.2f}." in stepper.html
 
 
-def test_operations_are_added_up_by_layer(monkeypatch):
-    took = {"conv_forward": 1.0, "conv_backward_bias": 2.0, "pool_forward": 4.0, "sigmoid": 8.0}
-    took |= {"dense_forward": 3.0, "cross_entropy": 16.0}
-    timed = {operation: {"loops": Timing("loops", (s,))} for operation, s in took.items()}
-    monkeypatch.setattr(lesson_04, "layers", lambda names, batch, repeats: timed)
-    result = lesson_04.seconds(["loops"], batch=60_000)["loops"]
-    assert result == {"convolution": 3, "pooling": 4, "fully connected": 3, "sigmoid": 24}
-    assert lesson_04.shares(result)["pooling"] == pytest.approx(0.4)
+def test_the_suspect_is_right_where_batches_are_full():
+    digits = load("digits", n_train=48, n_test=1)
+    ends = []
+    for n in (48, 44):
+        params, twin = Network().parameters(0), Network().parameters(0)
+        arguments = digits.train_images[:n], digits.train_labels[:n], 16
+        lesson_04.suspect_epoch(params, *arguments, 0.4, np.random.default_rng(0))
+        order = np.random.default_rng(0).permutation(n)
+        for first in range(0, n, 16):
+            chosen = order[first : first + 16]
+            x, t = digits.train_images[chosen], digits.train_labels[chosen]
+            twin.flat -= np.float32(0.4) * lesson_04.mean_gradient(twin, x, t)[1]
+        ends.append(abs(params.flat - twin.flat).max())
+    assert ends[0] < 1e-5 < 1e-4 < ends[1]
+
+
+def test_losses_over_seconds_are_medians():
+    curves = {"batch 8": (np.array([0.1, 0.2]), np.array([[3.0, 1.0], [5.0, 2.0], [4.0, 9.0]]))}
+    ax = lesson_04.over_seconds(curves, 1.0)
+    assert ax.lines[0].get_ydata().tolist() == [4, 2]
+    assert ax.lines[0].get_xdata().tolist() == [100, 200]

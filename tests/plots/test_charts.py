@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from cnnlab.lessons import lesson_04, lesson_06
+from cnnlab.lessons import lesson_06
 from cnnlab.measure.scaling import Amdahl
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import charts
@@ -38,7 +38,6 @@ EVERY = {
         marks={"L2": 2.5},
     ),
     "learning_curves": lambda: charts.learning_curves({"loops": HISTORY, "vector": HISTORY}),
-    "confusion": lambda: lesson_04.confusion(np.eye(10, dtype=int) * 1000 + 1),
     "layer_times": lambda: charts.layer_times({"loops": {"conv": 3.0, "pool": 1.0}}),
 }
 
@@ -169,14 +168,6 @@ def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
     assert loss.get_xlabel() == "images seen"
     assert [line.get_linewidth() for line in accuracy.lines] == [3.5, 2]
     assert accuracy.yaxis.get_major_formatter()(0.5) == "50.0%"
-
-
-def test_confusion_has_the_true_class_in_rows():
-    ax = lesson_04.confusion([[5, 2], [0, 7]], ["cat", "dog"])
-    assert ax.images[0].get_array().tolist() == [[5, 2], [0, 7]]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted", "true")
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["cat", "dog"]
-    assert sorted(texts(ax)) == ["0", "2", "5", "7"]
 
 
 def test_layer_times_are_shares_of_each_total():
