@@ -14,6 +14,6 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     ("12_stationarity", "no_bounds", WIDE, TALLER, 0): ROOM,
     ("12_stationarity", "no_bounds", WIDE, WIDER, 0): ROOM,
-    ("12_stationarity", "sum_a_filter", WIDE, TALLER, 0): ROOM,
-    ("12_stationarity", "sum_a_filter", WIDE, WIDER, 0): ROOM,
+    ("12_stationarity", "neither", WIDE, TALLER, 0): ROOM,
+    ("12_stationarity", "neither", WIDE, WIDER, 0): ROOM,
 }
