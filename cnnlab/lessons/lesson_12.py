@@ -1,7 +1,6 @@
-"""Lesson 12, stationarity: times with and without vectors, drawings, and the exercises."""
+"""Lesson 12, stationarity: times, drawings, and the exercises."""
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -10,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cnnlab.check import kinds, machine_code, operation, threads
+from cnnlab.check import kinds, operation, threads
 from cnnlab.check.inputs import STRIDE_ONE, case
 from cnnlab.kernels import reference
 from cnnlab.measure import bench
@@ -59,18 +58,6 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
     return result
 
 
-def memory_operations(kernel: Callable) -> dict[str, float] | None:
-    """Loads and stores for each multiply-add in the vector loop of a kernel; None if unknown.
-
-    Read from the machine code of x86, where an instruction that calculates may load, too.
-    """
-    lines = machine_code.hot_loop(machine_code.assembly(kernel)).splitlines()
-    sums = sum("vfmadd" in line or "vmulps" in line for line in lines)
-    stores = sum(bool(re.search(r"vmov\w+\s+%[xyz]mm\d+, \S*\(", line)) for line in lines)
-    touching = sum(bool(re.search(r"\sv\w+ps\s.*\(%", line)) for line in lines)
-    return {"loads": (touching - stores) / sums, "stores": stores / sums} if sums else None
-
-
 # --- pictures -------------------------------------------------------------------------------------
 
 
@@ -114,6 +101,7 @@ def what_stays(logs: Mapping[str, Sequence], shapes: Mapping[str, tuple], n: int
 
     frames = pages(n, (len(logs), len(shapes) + 1), draw)
     captions = [f"Multiply-add {k + 1} of each order." for k in range(n)]
+    captions[0] += " Two have stored the bias in all results before it."
     return stepper.stepper(frames, title="What stays while the rest moves", captions=captions)
 
 
@@ -155,30 +143,6 @@ def elements(ax: Axes, name: str, shape: tuple, log: Sequence, start: int, end: 
         color = {"read": COLORS["vector"], "write": COLORS["device"], "stays": INK}[kind]
         look = {"fc": color, "ec": color, "lw": 2.5, "ls": "--" if kind == "stays" else "-"}
         ax.add_patch(plt.Rectangle((x - 0.4, y - 0.4), 0.8, 0.8, fill=kind != "stays", **look))
-
-
-def instructions(programmes: Mapping[str, Sequence[tuple[str, int]]], lanes: int):
-    """Step through vector instructions, (what, first lane) each, of programmes side by side."""
-    width = lanes + max(at for steps in programmes.values() for _, at in steps) + 1
-
-    def draw(k: int, axes: np.ndarray) -> None:
-        for ax, (name, steps) in zip(axes, programmes.items(), strict=True):
-            what, at = steps[k] if k < len(steps) else ("done", -lanes)
-            ax.set_title(f"{name}: {what}; {min(k + 1, len(steps))} so far", fontsize=9)
-            for y, array in enumerate("xz"):
-                ax.text(-1.2, y, array, va="center")
-                for j in range(width if array == "x" else width - 1):
-                    used = at <= j < at + lanes and array == ("x" if what == "load x" else "z")
-                    color = COLORS["device" if what == "store z" else "vector"]
-                    look = {"fc": color if used else "#e4e4e4", "ec": "white"}
-                    ax.add_patch(plt.Rectangle((j - 0.45, y - 0.4), 0.9, 0.8, **look))
-            ax.set(xlim=(-1.5, width), ylim=(1.6, -0.6))
-            ax.axis("off")
-
-    n = max(map(len, programmes.values()))
-    frames = pages(n, (len(programmes), 1), draw)
-    captions = [f"Instruction {k + 1} of each." for k in range(n)]
-    return stepper.stepper(frames, title="The same sums, in vectors", captions=captions)
 
 
 # --- the exercises --------------------------------------------------------------------------------
@@ -225,7 +189,7 @@ def whose_loop():
 )
 @numba.njit(parallel=True, fastmath=True)
 def fast_weights(x, dz, dw):
-    """A row of dz serves K taps while it is in the first cache, not one tap in every pass."""
+    """A row of dz serves K taps at once, not one tap in every pass."""
     (N, F, P, Q), (_, C, K, _) = dz.shape, dw.shape
     for task in numba.prange(F * C * K):
         f, c, k = task // (C * K), task // K % C, task % K

@@ -39,9 +39,7 @@ def test_a_log_is_cut_after_each_multiply_add():
     assert lesson.cut([LOG[1], LOG[0], LOG[2], LOG[4]]) == [0, 2, 4]
 
 
-def test_steppers_have_a_frame_for_each_step():
+def test_the_stepper_has_a_frame_for_each_step():
     log = [("w", "read", 0), ("x", "read", 0), ("x", "read", 3), ("z", "write", 1)]
     shapes = {"x": (2, 2), "w": (1, 1), "z": (1, 2)}
     assert len(lesson.what_stays({"a": log, "b": log}, shapes, 2)) == 2
-    steps = [("load x", 0), ("store z", 0)]
-    assert len(lesson.instructions({"a": steps, "b": steps[:1]}, lanes=4)) == 2
