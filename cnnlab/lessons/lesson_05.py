@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code, operation
 from cnnlab.check.inputs import STRIDE_ONE
-from cnnlab.check.machine_code import bodies, compiled, loops, passes, per_term  # noqa: F401
+from cnnlab.check.machine_code import bodies, compiled, passes, per_term  # noqa: F401
 from cnnlab.kernels import KERNELS, lanes, reference
 from cnnlab.measure import timing as measure
 from cnnlab.plots.stepper import Stepper, stepper
@@ -107,7 +107,7 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
             result, key = rung(x, w, b, sums, sigmoid, *copy), (name, length)
             calls[key], checks[key], work[key] = result["sums"], result["check"], N * 30 * P * Q * L
     result = {name: {} for name in kernels}
-    for (name, n), timing in measure.compare(calls, checks=checks, repeats=21).items():
+    for (name, n), timing in measure.compare(calls, checks=checks, repeats=51).items():
         result[name][n] = measure.Timing(name, tuple(s / work[name, n] for s in timing.samples))
     return result
 
