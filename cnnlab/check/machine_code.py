@@ -21,6 +21,12 @@ WIDTHS = {"x": 4, "y": 8, "z": 16, "v": 4}
 # ARM a register q0 to q31 whose address begins with sp.
 SPILL = re.compile(r"^\s*v?mov[au]ps\b.*%rsp|^\s*\w+\s+q\d+.*\[sp", re.MULTILINE)
 
+CALL = re.compile(r"^\s+(?:call\w*|bl)\s", re.MULTILINE)
+# An operation on a vector, and none that only moves one or clears it.
+PACKED = re.compile(
+    r"^\s+v?(?!mov|xor|and|or|insert|unpck|shuf|perm)\w+p[sd]\s|\.[24][sd]\b", re.MULTILINE
+)
+
 
 def assembly(kernel) -> str:
     """The machine code of a compiled Numba kernel, as text, for all its signatures.
@@ -53,17 +59,25 @@ def innermost(code: str) -> list[str]:
     return [body for _, body in re.findall(loop, code, re.MULTILINE)]
 
 
-def loops(kernel) -> dict[int, int]:
+def bodies(kernel) -> dict[int, str]:
     """The innermost loops of a compiled kernel that multiply, by multiplications in a pass.
 
-    Of each, its instructions. The longest loop comes first.
+    The longest loop comes first.
     """
     result = {}
     for body in innermost(assembly(kernel)):
         seen = MULTIPLY.findall(body)
         terms = sum(1 if "s" in (kind, arm) else WIDTHS[wide or arm] for kind, wide, arm in seen)
-        result |= {terms: len(re.findall(r"^\s+[a-z]", body, re.MULTILINE)) + 1} if terms else {}
+        result |= {terms: body} if terms else {}
     return dict(sorted(result.items(), reverse=True))
+
+
+def loops(kernel) -> dict[int, int]:
+    """The instructions of each of these loops, with the jump back, by multiplications in a pass."""
+    return {
+        terms: len(re.findall(r"^\s+[a-z]", body, re.MULTILINE)) + 1
+        for terms, body in bodies(kernel).items()
+    }
 
 
 def passes(kernel, trips: int) -> str:
@@ -73,6 +87,20 @@ def passes(kernel, trips: int) -> str:
         said.append(f"{trips // terms} × {terms} ({instructions})")
         trips %= terms
     return ", ".join(said)
+
+
+def per_term(kernel) -> tuple[float, float]:
+    """Memory operations and instructions of the longest loop, for each multiplication in it."""
+    body = next(iter(bodies(kernel).values()))
+    lines, terms = re.findall(r"^\s+[a-z].*", body, re.MULTILINE), len(MULTIPLY.findall(body))
+    return sum("(" in line or "[" in line for line in lines) / terms, (len(lines) + 1) / terms
+
+
+def compiled(kernel) -> str:
+    """What the innermost loops of a compiled kernel do: "vectors", "gathers" or "one by one"."""
+    loops = innermost(assembly(kernel))
+    packed = "\n".join(body for body in loops if PACKED.search(body) and not CALL.search(body))
+    return "gathers" if "gather" in packed else "vectors" if packed else "one by one"
 
 
 def hot_loop(code: str) -> str:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code, operation
 from cnnlab.check.inputs import STRIDE_ONE
+from cnnlab.check.machine_code import bodies, compiled, passes, per_term  # noqa: F401
 from cnnlab.kernels import KERNELS, lanes, reference
 from cnnlab.measure import timing as measure
 from cnnlab.plots.stepper import Stepper, stepper
@@ -18,7 +19,6 @@ from cnnlab.plots.style import LAYERS, style
 
 LANES = 16  # images side by side
 TERMS = LANES * 6 * 24 * 24 * 25  # multiply-adds of the sums, in the report's network
-loops, passes = machine_code.loops, machine_code.passes
 
 
 def prove(sums: Callable, copy: Callable | None = None, *, kernel: int | None = None) -> None:
@@ -39,15 +39,13 @@ def prove(sums: Callable, copy: Callable | None = None, *, kernel: int | None = 
 
 
 def rung(x, w, b, sums: Callable, sigmoid: Callable, copy: Callable | None = None) -> dict:
-    """The calls of a rung by name, on images (N,C,H,W) with filters (F,C,K,L): "copy", if it has
-    one, "sums", "sigmoid"; "whole", which calls them in turn; "check", which raises AssertionError
-    where a result is wrong.
+    """The calls of a rung, on images (N,C,H,W) with filters (F,C,K,L): "copy", if it has one,
+    "sums", "sigmoid"; and "check", which raises AssertionError where a result is wrong.
     """
     (N, _, H, W), (F, _, K, L) = x.shape, w.shape
     exact = np.empty((N, F, H - K + 1, W - L + 1))
     reference.conv_forward(*(a.astype(np.float64) for a in (x, w, b)), exact)
-    if copy:
-        exact = exact.transpose(2, 1, 3, 0).reshape(H - K + 1, F, -1)
+    exact = exact.transpose(2, 1, 3, 0).reshape(H - K + 1, F, -1) if copy else exact
     calls = {"copy": functools.partial(copy, x)} if copy else {}
     pixels = copy(x) if copy else x
     laid, z, y = (lanes.zeros(*a.shape) for a in (pixels, exact, exact))  # as cache lines lie
@@ -55,35 +53,41 @@ def rung(x, w, b, sums: Callable, sigmoid: Callable, copy: Callable | None = Non
     calls["sums"] = functools.partial(sums, laid, w, b, z)
     calls["sigmoid"] = functools.partial(sigmoid, z, y)
 
-    def whole() -> None:
-        for call in calls.values():
-            call()
-
     def check() -> None:
-        whole()
+        in_turn(calls.values())
         measure.same(z, exact)
         measure.same(y, 1 / (1 + np.exp(-exact)))
 
-    return {"whole": whole, "check": check, **calls}
+    return {"check": check, **calls}
+
+
+def in_turn(calls: Sequence[Callable]) -> None:
+    for call in calls:
+        call()
 
 
 def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
-    """The Timing of each rung, `(sums, sigmoid)` or `(sums, sigmoid, copy)`, whole and in parts.
+    """The Timing of each rung, `(sums, sigmoid)` or `(sums, sigmoid, copy)`, checked first.
 
-    All are checked first. A part has the key `(rung, part)`.
+    The key `(rung, part)` has the Timing of the rung up to that part, which is not the last.
     """
     calls, checks = {}, {}
     for name, kernels in rungs.items():
-        result = rung(x, w, b, *kernels)
-        checks[name], calls[name] = result.pop("check"), result.pop("whole")
-        calls |= {(name, part): call for part, call in result.items()}
+        steps = rung(x, w, b, *kernels)
+        checks[name], each = steps.pop("check"), list(steps.values())
+        for k, part in enumerate(steps, 1):
+            calls[name if k == len(each) else (name, part)] = functools.partial(in_turn, each[:k])
     return measure.compare(calls, checks=checks, repeats=41, min_time=5e-4)  # caches are warm
 
 
 def parts(timings: Mapping) -> dict[str, dict[str, float]]:
-    """The median seconds of the parts of each rung, from what `climb` returns."""
-    keys = [key for key in timings if isinstance(key, tuple)]
-    return {n: {p: timings[m, p].median for m, p in keys if m == n} for n, _ in keys}
+    """By how many seconds each part lengthens its rung: they add up to the median of `climb`."""
+    result = {}
+    for name in (key for key in timings if isinstance(key, str)):
+        keys = {part: (name, part) for part in ("copy", "sums")} | {"sigmoid": name}
+        ends = {part: timings[key].median for part, key in keys.items() if key in timings}
+        result[name] = dict(zip(ends, np.diff(list(ends.values()), prepend=0.0), strict=True))
+    return result
 
 
 def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[str, dict]:
@@ -103,9 +107,8 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
             result, key = rung(x, w, b, sums, sigmoid, *copy), (name, length)
             calls[key], checks[key], work[key] = result["sums"], result["check"], N * 30 * P * Q * L
     result = {name: {} for name in kernels}
-    for key, timing in measure.compare(calls, checks=checks, repeats=21).items():
-        samples = tuple(seconds / work[key] for seconds in timing.samples)
-        result[key[0]][key[1]] = measure.Timing(key[0], samples)
+    for (name, n), timing in measure.compare(calls, checks=checks, repeats=51).items():
+        result[name][n] = measure.Timing(name, tuple(s / work[name, n] for s in timing.samples))
     return result
 
 
@@ -120,8 +123,8 @@ EVENTS = (
     (4, 0, 0, 4, 16, 8, 4, 64, "four pixels of sixteen images: a pass of the main loop"),
     (4, 1, 0, 4, 16, 56, 28, 448, "five passes later, the next tap: results come and go again"),
     (5, 0, 0, 4, 16, 4, 0, 64, "pixels are multiplied by the first of five weights"),
-    (5, 4, 0, 4, 16, 20, 0, 320, "the fifth weight: the sums are still in registers"),
-    (5, 4, 0, 4, 16, 24, 4, 320, "results are loaded, added to and stored, once for five terms"),
+    (5, 4, 0, 4, 16, 8, 0, 320, "each further weight needs one more column of pixels"),
+    (5, 4, 0, 4, 16, 12, 4, 320, "results are loaded, added to and stored, once for five terms"),
 )
 
 
@@ -134,11 +137,12 @@ def inner_loops() -> Stepper:
             axes = page.subplots(2, 1)
         rows = ("pixel", 28, pixel, 1), ("result", 24, first, 3 if stores else 2)
         for ax, (what, width, at, shade) in zip(axes, rows, strict=True):
-            cells = np.zeros((LANES, width))
-            cells[:images, at : at + n] = shade
+            cells = np.zeros((images, width))
+            cells[:, at : at + n] = shade
             ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3)
-            ax.set(xlim=(0, 28), ylim=(LANES, 0), xticks=range(0, 28, 8), yticks=(0, LANES))
+            ax.set(xlim=(0, 28), ylim=(images, 0), xticks=range(0, 28, 8), yticks=(0, images))
             ax.set_ylabel(f"{what}s\nby image", fontsize=8)
+        axes[1].set_xlabel("column", fontsize=8)
         axes[0].set_title(f"{loads} loads, {stores} stores, {terms} terms", fontsize=10)
         frames.append(page)
         captions.append(f"Rung {rung}: {said}.")
@@ -146,10 +150,10 @@ def inner_loops() -> Stepper:
     return stepper(frames, title=title, captions=captions)
 
 
-@kinds.choice("ABC", "A takes 32 elements a pass, B 8, C one. Which have a whole pass to do?")
+@kinds.choice("ABC", "A takes 32 elements a pass, then B 8, then C one. How many passes has each?")
 def which_loop():
-    """24 pixels are three passes of the epilogue B, five taps are five of the remainder C."""
-    return ["B", "C"]
+    """28 = 3 × 8 + 4 × 1: C runs once more than B. 96 = 3 × 32: only A runs."""
+    return ["C", "A"]
 
 
 def thousandth(answer: Callable) -> str:
@@ -176,7 +180,7 @@ def thousandth(answer: Callable) -> str:
 )
 @numba.njit(error_model="numpy")
 def sigmoid_to_a_thousandth(z, y):
-    """Three multiply-adds instead of six. A network whose weights have 16 bits needs no more."""
+    """Three multiply-adds instead of six. Weights in bfloat16 err by more than that."""
     one, ln2, shift = np.float32(1), np.float32(0.69314718), np.float32(12583039)
     for m in range(z.size):
         t = min(max(-z[m], np.float32(-87)), np.float32(88))
@@ -194,9 +198,8 @@ def an_accumulator_each(answer: Callable) -> str:
     answer(dz, db)
     if not np.allclose(db, exact, rtol=1e-4, atol=1e-3):
         return f"for dz of 7 rows, 3 filters and 5 pixels expected {exact}, got {db}"
-    if getattr(answer, "targetoptions", {}).get("fastmath"):
-        return "expected no fastmath: more accumulators do without"
-    return without_vectors(answer)
+    fast = getattr(answer, "targetoptions", {}).get("fastmath")
+    return "expected no fastmath: use more accumulators" if fast else without_vectors(answer)
 
 
 def without_vectors(answer: Callable) -> str:
@@ -205,9 +208,8 @@ def without_vectors(answer: Callable) -> str:
         return "expected a compiled kernel, got plain Python: decorate it with @numba.njit"
     if re.search(r"\bexpf?\b", machine_code.assembly(answer)):
         return "its machine code calls exp"
-    if not machine_code.vector_instructions(answer):
-        return "there are no vector instructions in its machine code"
-    return ""
+    count = machine_code.vector_instructions(answer)
+    return "" if count else "there are no vector instructions in its machine code"
 
 
 @kinds.tested(an_accumulator_each, "An accumulator each: np.zeros(dz.shape[2], np.float32).")
@@ -240,11 +242,9 @@ def fast_convolution(x, w, b, z, stride=1):
         for f in range(z.shape[1]):
             for p in range(z.shape[2]):
                 row[:] = b[f]
-                for c in range(C):
-                    for k in range(w.shape[2]):
-                        for l in range(w.shape[3]):
-                            pixels = lanes[c, p * stride + k, l % stride, l // stride :]
-                            tap, weight = pixels.reshape(-1), w[f, c, k, l]
-                            for m in range(row.size):
-                                row[m] += weight * tap[m]
+                for c, k, l in np.ndindex(w.shape[1:]):
+                    pixels = lanes[c, p * stride + k, l % stride, l // stride :]
+                    tap, weight = pixels.reshape(-1), w[f, c, k, l]
+                    for m in range(row.size):
+                        row[m] += weight * tap[m]
                 z[first : first + 16, f, p] = row.reshape(Q, 16).T[: some.shape[3]]

@@ -94,3 +94,29 @@ def test_sums_that_do_not_fit_are_spilled():
         return sums
 
     assert machine_code.spills(keeping(8)) == 0 < machine_code.spills(keeping(40))
+
+
+def test_what_a_loop_became_and_what_it_loads_and_stores():
+    def scale(a, out):
+        for m in range(a.size):
+            out[m] = np.float32(3) * a[m]
+
+    def chain(a, out):
+        for m in range(1, a.size):
+            out[m] = np.float32(3) * out[m - 1]
+
+    def call(a, out):
+        for m in range(a.size):
+            out[m] = np.float32(3) * np.sin(a[m])
+
+    a, said = np.ones(99, np.float32), {}
+    for function in (scale, chain, call):
+        kernel = numba.njit(function)
+        kernel(a, np.ones_like(a))
+        said[function.__name__] = machine_code.compiled(kernel)
+        if function is scale:
+            memory, instructions = machine_code.per_term(kernel)
+            assert 1 <= memory <= 2 <= instructions  # a load and a store of one vector or of two
+            assert list(machine_code.bodies(kernel)) == list(machine_code.loops(kernel))
+    assert said["scale"] == "vectors" and said["chain"] == "one by one"
+    assert said["call"] == "one by one" or numba.config.USING_SVML
