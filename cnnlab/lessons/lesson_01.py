@@ -1,7 +1,7 @@
-"""The exercises of lesson 01, its two steppers, a plot, and the innermost loop of a kernel."""
+"""The exercises of lesson 01, its two steppers, and its drawings."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 import matplotlib.pyplot as plt
 import numba
@@ -48,8 +48,7 @@ def filter_that_tells():
 def longest_chain(function: Callable, n: int = 16 * 67) -> float:
     """The share of n terms of db that are added one by one to the same sum; none in float64.
 
-    Beside 2^24, a one is lost in float32. So a number of that size, followed by ones, makes a sum
-    too small by as many ones as its accumulator takes up afterwards.
+    Beside 2^24, float32 loses a one: all those that the same accumulator takes up afterwards.
     """
     lost = []
     for first in range(8):
@@ -134,35 +133,46 @@ def input_gradient(dz, w, dx, stride=1):
         dx[n, c, i, j] = total
 
 
-def inner_loop(kernel: Callable, *arguments) -> list[str]:
-    """The instructions of a Numba kernel's innermost loop that multiplies, for these arguments."""
-    fresh = numba.njit(kernel.py_func)
-    fresh(*arguments)
-    (code,) = fresh.inspect_asm().values()
-    back = r"^(\.?LBB\w+):\n((?:(?!^\.?LBB).*\n)*?\s+[jbct]\S*\s.*\1)$"
-    for _, loop in re.findall(back, code, re.MULTILINE):
-        if re.search(r"mulss|fmul|fmadd", loop):
-            lines = [" ".join(line.split()) for line in loop.splitlines()]
-            return [line for line in lines if re.match("[a-z]", line)]
-    return []
-
-
 @measured
 def term_times(times: Mapping[str, Mapping[str, float]], wait: float) -> Axes:
     """Draw the ns that a term of a sum takes: rows by name, with a bar for each call."""
-    _, ax = plt.subplots(figsize=(8, 0.9 + 0.6 * len(times)))
+    _, ax = plt.subplots(figsize=(8, 0.9 + 0.75 * len(times)))
     colors = dict(zip(next(iter(times.values())), LAYERS, strict=False))
     for y, bars in enumerate(times.values()):
         for k, (call, ns) in enumerate(bars.items()):
-            at, color = y + 0.38 * (k - (len(bars) - 1) / 2), colors.get(call, "#cccccc")
-            ax.barh(at, ns, 0.36, color=color, label=call if y in (0, len(times) - 1) else None)
+            at, color = y + 0.28 * (k - (len(bars) - 1) / 2), colors.get(call, "#cccccc")
+            ax.barh(at, ns, 0.26, color=color, label=call if y in (0, len(times) - 1) else None)
             ink = "white" if color == LAYERS[0] else INK
-            note(ax, f"{ns:.2f}", (0, at), (4, 0), va="center", fontsize=9, color=ink)
+            note(ax, f"{ns:.2f}", (0, at), (4, 0), va="center", fontsize=8.5, color=ink)
     ax.axvline(wait, color=INK, ls="--", lw=1.2)
     note(ax, f"an addition that waits: {wait:.2f} ns", (wait, -0.5), (0, 3), ha="center")
     ax.set(yticks=range(len(times)), yticklabels=list(times), xlabel="ns for each term of a sum")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return as_rows(ax, list(times))
+
+
+@figure
+def graphs(sums: Mapping[str, tuple]) -> Axes:
+    """Draw sums, which are nested pairs, side by side: a dot for each operation, at its depth."""
+    _, ax = plt.subplots(figsize=(8, 3.6))
+    across = count()
+
+    def place(node) -> tuple[float, int]:
+        parts = [place(part) for part in node if isinstance(part, tuple)]
+        parts += [(next(across), 0) for part in node if part == "b"]
+        x = np.mean([x for x, _ in parts]) if parts else next(across)
+        y = 1 + max((y for _, y in parts), default=0)
+        for a, b in parts:
+            ax.plot([a, x], [b, y], color=GREY, lw=0.8, zorder=1)
+        ax.scatter(x, y, 16, color=ORANGE if parts else BLUE, zorder=2)
+        return x, y
+
+    for name, total in sums.items():
+        x, y = place(total)
+        note(ax, f"{name}: depth {y}", (x, y), (0, 6), ha="center")
+        next(across)
+    ax.set(xticks=[], ylabel="operations that follow one another")
+    return ax
 
 
 @figure

@@ -1,5 +1,4 @@
 import nbformat
-import numba
 import numpy as np
 import pytest
 
@@ -52,19 +51,12 @@ def test_one_suspect_is_wrong():
     assert wrong.tolist() == [False] * 5 + [True] * 4
 
 
-def test_the_inner_loop_is_that_of_the_arguments():
-    x, z = np.zeros((1, 1, 7, 7), np.float32), np.zeros((1, 1, 3, 3), np.float32)
-    w, b = np.zeros((1, 1, 5, 5), np.float32), np.zeros(1, np.float32)
-    passed = lesson_01.inner_loop(loops.conv_forward, x, w, b, z, 1)
-    known = lesson_01.inner_loop(loops.conv_forward, x, w, b, z)
-    assert 4 <= len(known) <= len(passed) < 20
-
-    @numba.njit
-    def adds_only(a):
-        for i in range(a.size):
-            a[i] += 1
-
-    assert lesson_01.inner_loop(adds_only, b) == []
+def test_a_dot_for_each_operation_at_its_depth():
+    product = ("w", "x")
+    ax = lesson_01.graphs({"one by one": ((("b", product), product), product)})
+    depths = sorted(dots.get_offsets()[0][1] for dots in ax.collections)
+    assert depths == [1, 1, 1, 2, 3, 4]
+    assert [text.get_text() for text in ax.texts] == ["one by one: depth 4"]
 
 
 def test_a_bar_for_each_way():
