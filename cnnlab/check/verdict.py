@@ -1,9 +1,11 @@
 """Verdicts: whether an answer is right, and in words which element is wrong and by how much."""
 
+import html
 import itertools
 import math
 import numbers
 import os
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -123,9 +125,9 @@ def predict(
     """Print a guess, what was measured and the factor between, then one line that says why.
 
     Numbers are in `unit`, and `measured` is whatever float() takes, such as a ratio of times. With
-    words in `among`, both are one of these. Nothing is given away before there is a guess: ... and
-    None get a polite line, a guess of another type one that says what is expected. Raises TypeError
-    or ValueError where `measured` is no such number or word.
+    words in `among`, both are one of these. Before there is a guess, ... and None get a polite
+    line, below which a notebook folds the answer away; a guess of another type gets a line that
+    says what is expected. Raises TypeError or ValueError where `measured` is no such thing.
     """
     measured = measured if among else float(measured)
     wanted = f"one of {', '.join(among)}" if among else "a positive number"
@@ -133,6 +135,9 @@ def predict(
         raise ValueError(f"measured: expected {wanted}, got {measured!r}")
     if guess is ... or guess is None:
         print(f"{what}: not guessed yet. Put {wanted} in place of the dots, and run on from there.")
+        if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()):
+            answer = f"{said(measured, unit)}{f': {why}' if why else ''}"
+            shell.display_pub.publish(folded(what, answer))
     elif not fits(guess, among):
         print(f"{what}: expected {wanted}, got {guess!r}")
     else:
@@ -140,6 +145,15 @@ def predict(
         print(f"{what}: you guessed {said(guess, unit)}, it is {said(measured, unit)}{message}")
         if why:
             print(f"Why: {why}")
+
+
+def folded(question: str, answer: str) -> dict[str, str]:
+    """An answer that is out of sight until it is asked for: for a notebook, by format."""
+    head = f"<summary>{html.escape(question)}: the answer</summary>"
+    return {
+        "text/plain": f"{question}: the answer is folded away",
+        "text/html": f"<details>{head}{html.escape(answer)}</details>",
+    }
 
 
 def fits(value, among: Collection[str]) -> bool:

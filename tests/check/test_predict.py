@@ -2,6 +2,8 @@ import decimal
 
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
 from cnnlab import check
 from cnnlab.measure.timing import Ratio
@@ -46,6 +48,20 @@ def test_nothing_is_given_away_without_a_guess(capsys, nothing, among, measured)
     said = message(capsys, "result", nothing, measured, among=among, **WHY)
     assert said.startswith("result: not guessed yet") and said.count("\n") == 1
     assert "12.3" not in said and "cores" not in said and "it is" not in said
+
+
+def test_a_notebook_folds_the_answer_away(capsys):
+    shell = InteractiveShell.instance()
+    with capture_output() as shown:
+        shell.run_cell(
+            "from cnnlab import check\ncheck.predict('a<b', ..., 2.5, unit='ms', why='x')"
+        )
+    InteractiveShell.clear_instance()
+    (output,) = shown.outputs
+    assert "a<b: not guessed yet" in shown.stdout and "2.5" not in shown.stdout
+    assert output.data["text/plain"] == "a<b: the answer is folded away"
+    summary = "<summary>a&lt;b: the answer</summary>2.5 ms: x"
+    assert output.data["text/html"] == f"<details>{summary}</details>"
 
 
 @pytest.mark.parametrize(
