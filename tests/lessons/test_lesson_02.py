@@ -1,17 +1,22 @@
+import matplotlib.pyplot as plt
 import numpy as np
 
 from cnnlab.lessons import lesson_02
 
 
-def history(*accuracies):
-    return [{"epoch": k, "test_accuracy": a} for k, a in enumerate(accuracies, start=1)]
+def test_every_seed_is_a_point_and_the_line_goes_through_medians():
+    ax = lesson_02.over_rates({"max": {0.1: [0.5, 0.9, 0.6], 0.4: [0.3, 0.1, 0.2]}})
+    line, first, second = ax.lines
+    np.testing.assert_allclose(line.get_ydata(), [0.6, 0.2])
+    assert list(first.get_ydata()) == [0.5, 0.9, 0.6] and len(set(first.get_xdata())) == 1
+    assert list(second.get_ydata()) == [0.3, 0.1, 0.2]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1", "0.4"]
 
 
-def test_every_seed_is_a_line_and_their_median_the_thickest():
-    runs = {"max": [history(0.1, 0.5), history(0.3, 0.9), history(0.2, 0.6)]}
-    ax = lesson_02.accuracy(runs)
-    thin, thick = ax.lines[:3], ax.lines[3]
-    assert [list(line.get_ydata()) for line in thin] == [[0.1, 0.5], [0.3, 0.9], [0.2, 0.6]]
-    np.testing.assert_allclose(thick.get_ydata(), [0.2, 0.6])
-    assert thick.get_linewidth() > max(line.get_linewidth() for line in thin)
-    assert [text.get_text() for text in ax.texts] == ["max 60.0%"]
+def test_a_frame_shows_each_number_and_marks_those_that_count():
+    numbers, marked = np.arange(4).reshape(2, 2) / 2, np.eye(2, dtype=bool)
+    _, ax = plt.subplots()
+    lesson_02.tiles(numbers, "forward", marked)(ax)
+    assert [text.get_text() for text in ax.texts] == ["0.00", "0.50", "1.00", "1.50"]
+    assert [patch.get_xy() for patch in ax.patches] == [(-0.46, -0.46), (0.54, 0.54)]
+    assert ax.get_title() == "forward"

@@ -1,46 +1,110 @@
 """Answers to the exercises of lesson 02, right and wrong."""
 
+import functools
+
 import numpy as np
 
-from cnnlab.lessons.lesson_02 import bytes_of_the_maps, rows_at_stride_2, weights_gradient
+from cnnlab.lessons.lesson_02 import (
+    average_of_any_size,
+    fewer_bytes,
+    in_order,
+    max_with_winners,
+    repaired,
+    specialised,
+)
 
 
-def by_slices(x, dz, dw, stride=4):
-    (_, K, _), (P, Q) = dw.shape, dz.shape[2:]
-    for k in range(K):
-        for l in range(K):
-            seen = x[:, :, k : k + stride * P : stride, l : l + stride * Q : stride]
-            dw[:, k, l] = (dz * seen[:, :, :P, :Q]).sum(axis=(0, 2, 3))
+def of_windows(x, z, winner, stride=4, *, first=True, begin=-np.inf):
+    for n, c, p, q in np.ndindex(z.shape):
+        best = begin
+        for m in range(stride**2):
+            value = x[n, c, p * stride + m // stride, q * stride + m % stride]
+            if value > best or (value == best and not first):
+                best, winner[n, c, p, q] = value, m
+        z[n, c, p, q] = best
 
 
-def stride_of_four(x, dz, dw, stride=4):
-    dw[:] = 0
-    K = dw.shape[1]
-    for n, c, p, q in np.ndindex(dz.shape):
-        i, j = min(4 * p, x.shape[2] - K), min(4 * q, x.shape[3] - K)
-        dw[c] += dz[n, c, p, q] * x[n, c, i : i + K, j : j + K]
+def by_argmax(x, z, winner, stride=4):
+    for n, c, p, q in np.ndindex(z.shape):
+        i, j = p * stride, q * stride
+        window = x[n, c, i : i + stride, j : j + stride]
+        z[n, c, p, q], winner[n, c, p, q] = window.max(), window.argmax()
 
 
-def transposed(x, dz, dw, stride=4):
-    by_slices(x, dz, dw, stride)
-    dw[:] = dw.transpose(0, 2, 1).copy()
+def transposed(x, z, winner, stride=4):
+    by_argmax(x, z, winner, stride)
+    winner[:] = winner % stride * stride + winner // stride
 
 
-def one_image(x, dz, dw, stride=4):
-    by_slices(x[:1], dz[:1], dw, stride)
+def unrolled_four(size):
+    return specialised.model()(4)
+
+
+def as_written(size):
+    return lambda x, z: average_of_any_size(x, z, size)
+
+
+def unscaled(size):
+    kernel = specialised.model()(size)
+
+    def sums(x, z):
+        kernel(x, z)
+        z *= size**2
+
+    return sums
+
+
+def thread(x, w, b, p, q, apart=4, reduce=np.sum):
+    return b + reduce(x[apart * p : apart * p + 4, apart * q : apart * q + 4] * w)
+
+
+def rows_at_once(x, w, b, z, stride=4):
+    C, P, Q, _ = z.shape
+    for c in range(C):
+        for p in range(P):
+            z[c, p] = b[c]
+            for k in range(stride):
+                for q in range(Q):
+                    for l in range(stride):
+                        z[c, p, q] += w[c, k, l] * x[c, p * stride + k, q * stride + l]
+
+
+def window_by_window(x, w, b, z, stride=4):
+    for c, p, q in np.ndindex(z.shape[:3]):
+        z[c, p, q] = b[c]
+        for k, l in np.ndindex(stride, stride):
+            z[c, p, q] += w[c, k, l] * x[c, p * stride + k, q * stride + l]
+
+
+def twice(x, w, b, z, stride=4):
+    rows_at_once(x, w, b, z, stride)
+    rows_at_once(x, w, b, z, stride)
+
+
+def without_bias(x, w, b, z, stride=4):
+    rows_at_once(x, w, 0 * np.array(b), z, stride)
 
 
 RIGHT = [
-    (weights_gradient, by_slices),
-    (rows_at_stride_2, 11),
-    (bytes_of_the_maps, 4 * 6 * 24 * 24),
+    (max_with_winners, by_argmax),
+    (max_with_winners, of_windows),
+    (fewer_bytes, 13.6),
+    (specialised, specialised.model()),
+    (repaired, thread),
+    (in_order, rows_at_once),
 ]
 WRONG = [
-    (weights_gradient, lambda x, dz, dw, stride=4: None, "not yet answered"),
-    (weights_gradient, stride_of_four, "one square image"),
-    (weights_gradient, transposed, "right with its axes in the order (0, 2, 1)"),
-    (weights_gradient, one_image, "several images"),
-    (rows_at_stride_2, 6, "too small"),
-    (rows_at_stride_2, 12, "too large"),
-    (bytes_of_the_maps, 6 * 24 * 24, "too small"),
+    (max_with_winners, functools.partial(of_windows, first=False), "winner is not"),
+    (max_with_winners, functools.partial(of_windows, begin=0), "z is not the largest"),
+    (max_with_winners, transposed, "winner is not"),
+    (fewer_bytes, 16, "too large"),
+    (fewer_bytes, 13824 / 216, "too large"),
+    (specialised, unrolled_four, "for windows of 1 × 1"),
+    (specialised, as_written, "times as fast as range"),
+    (specialised, unscaled, "z is not their mean"),
+    (repaired, functools.partial(thread, apart=2), "at p=1, q=0"),
+    (repaired, functools.partial(thread, reduce=np.max), "at p=0, q=0"),
+    (in_order, window_by_window, "goes back in x"),
+    (in_order, twice, "it reads"),
+    (in_order, without_bias, "z is not that"),
 ]
