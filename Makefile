@@ -17,7 +17,7 @@ export IPP_NONINTERACTIVE = 1
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course quick test break budget setup lab zip assignment render stamp render-check test-lowest browser gpu clean
+.PHONY: help course quick test break budget setup lab zip assignment render stamp render-check test-lowest browser gpu gpu-report clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -84,6 +84,9 @@ gpu: setup  ## on a machine with an NVIDIA GPU: its tests, and a report to commi
 	@$(IN_VENV) cnnlab train --kernels device --batch 256
 	@$(IN_VENV) cnnlab bench --kernels loops,vector,device --batch 256 --record data/measurements \
 	  $$($(VENV)/bin/python -c 'import torch' 2>/dev/null && echo --against torch)
+
+gpu-report: setup  ## registers, local and shared memory, occupancy of each CUDA kernel; no GPU needed
+	@$(IN_VENV) cnnlab.cuda.occupancy
 
 clean:  ## remove .venv and build/
 	@rm -rf .venv build

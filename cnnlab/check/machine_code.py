@@ -11,6 +11,12 @@ from cnnlab.check.verdict import Verdict
 X86 = r"^\s*v?(?:fn?m(?:add|sub)\d*|mul|add)ps\s"
 ARM = r"^\s*f(?:mla|mul|add)(?:\.4s\s+v\d+|\s+v\d+\.4s)"  # as Apple writes it, and all others
 ARITHMETIC = re.compile(f"{X86}|{ARM}", re.MULTILINE)
+# A multiplication: of one float32 (s), or of the vector that is named after it.
+MULTIPLY = re.compile(
+    r"^\s*v?(?:fn?m(?:add|sub)\d*|mul)([sp])s\s.*%([xyz])mm|^\s*f(?:mul|mla|madd)\S*\s+([sv])\d",
+    re.MULTILINE,
+)
+WIDTHS = {"x": 4, "y": 8, "z": 16, "v": 4}
 # A vector on the stack: `%rsp` on x86, whose 64-bit integers go there with other instructions; on
 # ARM a register q0 to q31 whose address begins with sp.
 SPILL = re.compile(r"^\s*v?mov[au]ps\b.*%rsp|^\s*\w+\s+q\d+.*\[sp", re.MULTILINE)
@@ -41,14 +47,37 @@ def vector_instructions(kernel) -> int:
     return len(ARITHMETIC.findall(assembly(kernel)))
 
 
-def hot_loop(code: str) -> str:
-    """Of machine code as text, the innermost loop with the most vector arithmetic; "" if none.
-
-    An innermost loop is what lies between a label and a jump that goes back to it.
-    """
+def innermost(code: str) -> list[str]:
+    """The innermost loops of machine code as text: between a label and a jump back to it."""
     loop = r"^(\.?LBB\w+):((?:(?!^\.?LBB).*\n)*?)\s+[jbct]\S*\s.*\1$"
-    loops = re.findall(loop, code, re.MULTILINE)
-    return max((loop for _, loop in loops), key=lambda x: len(ARITHMETIC.findall(x)), default="")
+    return [body for _, body in re.findall(loop, code, re.MULTILINE)]
+
+
+def loops(kernel) -> dict[int, int]:
+    """The innermost loops of a compiled kernel that multiply, by multiplications in a pass.
+
+    Of each, its instructions. The longest loop comes first.
+    """
+    result = {}
+    for body in innermost(assembly(kernel)):
+        seen = MULTIPLY.findall(body)
+        terms = sum(1 if "s" in (kind, arm) else WIDTHS[wide or arm] for kind, wide, arm in seen)
+        result |= {terms: len(re.findall(r"^\s+[a-z]", body, re.MULTILINE)) + 1} if terms else {}
+    return dict(sorted(result.items(), reverse=True))
+
+
+def passes(kernel, trips: int) -> str:
+    """How often each of these loops runs for so many multiplications, such as "0 × 64, 3 × 8"."""
+    said = []
+    for terms, instructions in loops(kernel).items():
+        said.append(f"{trips // terms} × {terms} ({instructions})")
+        trips %= terms
+    return ", ".join(said)
+
+
+def hot_loop(code: str) -> str:
+    """Of machine code as text, the innermost loop with the most vector arithmetic; "" if none."""
+    return max(innermost(code), key=lambda body: len(ARITHMETIC.findall(body)), default="")
 
 
 def spills(kernel) -> int:

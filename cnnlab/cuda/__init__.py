@@ -19,7 +19,7 @@ from cnnlab.cuda.launcher import Launcher
 from cnnlab.runtime.arguments import one_of
 
 SOURCES = Path(__file__).parent
-_traces: list | None = None
+_tracer: Callable[[str], Launcher] | None = None  # for a source, within `traced`
 
 
 @functools.cache
@@ -57,11 +57,7 @@ class Kernels(Launcher):
         device(source)  # compile now, so that errors show at once
 
     def _device(self) -> Launcher:
-        if _traces is None:
-            return device(self.source)
-        from cnnlab.cuda.emulator.traced import Traced
-
-        return Traced(self.source, _traces)
+        return (_tracer or device)(self.source)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return self._device()._prepare(name, sizes, arguments, shared)
@@ -105,18 +101,23 @@ def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], 
 
 
 @contextlib.contextmanager
-def traced() -> Iterator[list]:
+def traced(most: int | None = None) -> Iterator[list]:
     """Run all kernels of a `with` block on the emulator; yield the list of their traces.
 
-    Of a launch with millions of accesses, some blocks are traced, and the trace says so. A trace
-    has faults, coalescing, bank conflicts and traffic, see `cnnlab.cuda.emulator.trace`.
+    Of a launch with more than `most` accesses, by default millions, some blocks are traced, and the
+    trace says so. A trace has faults, coalescing, bank conflicts and requests, see
+    `cnnlab.cuda.emulator.trace`; which sectors it touches it has of all blocks, even where `most`
+    is 0, see `cnnlab.cuda.emulator.cache`.
     """
-    global _traces
-    outer, _traces = _traces, []
+    from cnnlab.cuda.emulator.traced import Traced
+
+    global _tracer
+    traces: list = []
+    outer, _tracer = _tracer, lambda source: Traced(source, traces, most)
     try:
-        yield _traces
+        yield traces
     finally:
-        _traces = outer
+        _tracer = outer
 
 
 def array_module():
@@ -136,7 +137,7 @@ def graph(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
     On a GPU it is a CUDA graph, and the calls of a stage may overlap; the emulator makes one call
     after the other.
     """
-    if gpu()[0] and _traces is None:
+    if gpu()[0] and _tracer is None:
         from cnnlab.cuda.cupy_device import capture
 
         return capture(stages)

@@ -231,6 +231,8 @@ class Layerwise(OnDevice):
 
 # At most, whatever the GPU, so that sums have one order everywhere. Larger batches give each block
 # several images: 256 images are two for each of an H100's 132 multiprocessors.
+# A multiprocessor holds one block at a time: a second would need 128 registers a thread, and 272
+# bytes of each would be spilled, see `make gpu-report`. So less shared memory would gain nothing.
 BLOCKS = 128
 WARP, REGISTERS, OF_A_BLOCK = 32, 255, 65536  # of a thread at most, and of all threads of a block
 COLUMNS, ROWS = 32, 8  # of a block of add_and_update

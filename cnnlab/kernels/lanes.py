@@ -21,7 +21,6 @@ from cnnlab.kernels.registers import (
     ROWS,
     WIDE_COLUMNS,
     WIDE_ROWS,
-    add_grid,
     block,
     gather,
     gather_grid,
@@ -35,8 +34,8 @@ from cnnlab.kernels.registers import (
     smaller,
     spread,
     store,
+    summed,
     tile,
-    totals,
     transposed,
     where_at_most,
     where_equal,
@@ -46,7 +45,6 @@ from cnnlab.kernels.registers import (
 LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
 FRESH, BIASED, ADDED = range(3)  # what a sum begins with: zero, a bias, or what was there
 SINGLE, SQUARE, WIDE, BROAD, TALL = range(5)  # which sums wait: rows × columns
-ALL = np.int64(1 << 40)  # terms
 COLUMNS_OF = COLUMNS, COLUMNS, WIDE_COLUMNS, BROAD_COLUMNS, 1
 PADDING = 16  # a table is as much longer, and repeats its last offset: a block may begin at any
 
@@ -115,30 +113,29 @@ def products(sums, a, c, w, rows, wt, x, columns, xt, first, last, tables):
 
 
 @numba.njit(error_model="numpy")
-def multiply(w, b, x, z, limit, tables, record):
-    """z = sums of w times x, for a record of `Tables.product`; no term beyond `limit` counts."""
+def multiply(w, b, x, z, tables, record):
+    """z = sums of w times x, for a record of `Tables.product`."""
     r = tables[record:]
     if r[0] == SQUARE:
-        multiply_in(tile(ROWS, COLUMNS), w, b, x, z, limit, tables, r)
+        multiply_in(tile(ROWS, COLUMNS), w, b, x, z, tables, r)
     elif r[0] == WIDE:
-        multiply_in(tile(WIDE_ROWS, WIDE_COLUMNS), w, b, x, z, limit, tables, r)
+        multiply_in(tile(WIDE_ROWS, WIDE_COLUMNS), w, b, x, z, tables, r)
     elif r[0] == BROAD:
-        multiply_in(tile(BROAD_ROWS, BROAD_COLUMNS), w, b, x, z, limit, tables, r)
+        multiply_in(tile(BROAD_ROWS, BROAD_COLUMNS), w, b, x, z, tables, r)
     elif r[0] == TALL:
-        multiply_in(tile(OUTPUTS, 1), w, b, x, z, limit, tables, r)
+        multiply_in(tile(OUTPUTS, 1), w, b, x, z, tables, r)
     else:
-        multiply_in(tile(1, COLUMNS), w, b, x, z, limit, tables, r)
+        multiply_in(tile(1, COLUMNS), w, b, x, z, tables, r)
 
 
 @numba.njit(error_model="numpy")
-def multiply_in(tile, w, b, x, z, limit, tables, r):
+def multiply_in(tile, w, b, x, z, tables, r):
     """`multiply` with as many sums in registers as the tile has."""
     zero, a, c = tile
     start, activation, skip, n_rows, n_columns = r[1], r[2], r[3], r[4], r[5]
     ones = c + np.float32(1)
     for m in range(0, n_columns, len(c)):
         bounds = tables[r[13] + m // len(c) * 4 :]
-        first, last = bounds[2], min(limit, bounds[3])
         for i in range(0, n_rows, len(a)):
             sums = zero
             if start == BIASED:
@@ -147,7 +144,18 @@ def multiply_in(tile, w, b, x, z, limit, tables, r):
             for run in range(bounds[0], bounds[1]):
                 at = run * r[14]
                 sums = products(
-                    sums, a, c, w, rows, r[7] + at, x, columns, r[9] + at, first, last, tables
+                    sums,
+                    a,
+                    c,
+                    w,
+                    rows,
+                    r[7] + at,
+                    x,
+                    columns,
+                    r[9] + at,
+                    bounds[2],
+                    bounds[3],
+                    tables,
                 )
             if skip > 0:
                 sums = only(sums, skip, LANES)
@@ -159,30 +167,29 @@ def multiply_in(tile, w, b, x, z, limit, tables, r):
 
 
 @numba.njit(error_model="numpy")
-def add_products(dz, x, dw, n_images, tables, record):
-    """Add to dw the sums over all terms and lanes of dz times x, for a record of `Tables.sums`."""
+def add_products(dz, x, dw, tables, record):
+    """Add to dw the sums over all terms of dz times x, for a record of `Tables.sums`."""
     r = tables[record:]
     if r[0] == SQUARE:
-        add_products_in(tile(ROWS, COLUMNS), dz, x, dw, n_images, tables, r)
+        add_products_in(tile(ROWS, COLUMNS), dz, x, dw, tables, r)
     elif r[0] == WIDE:
-        add_products_in(tile(WIDE_ROWS, WIDE_COLUMNS), dz, x, dw, n_images, tables, r)
+        add_products_in(tile(WIDE_ROWS, WIDE_COLUMNS), dz, x, dw, tables, r)
     else:
-        add_products_in(tile(1, COLUMNS), dz, x, dw, n_images, tables, r)
+        add_products_in(tile(1, COLUMNS), dz, x, dw, tables, r)
 
 
 @numba.njit(error_model="numpy")
-def add_products_in(tile, dz, x, dw, n_images, tables, r):
+def add_products_in(tile, dz, x, dw, tables, r):
     """`add_products` with as many sums in registers as the tile has."""
     zero, a, c = tile
     for t in range(0, r[2], len(c)):
         for f in range(0, r[1], len(a)):
-            sums, rows, columns = zero, r[4] + f, r[6] + t
+            at, rows, columns = r[8] + f, r[4] + f, r[6] + t
+            sums = gather_grid(dw, tables, at, r[9] + t, zero, a, c)
             for m in range(r[3]):
                 left = gather(dz, tables, rows, r[5] + m, a)
                 sums = outer(sums, left, gather(x, tables, columns, r[7] + m, c))
-            if n_images < LANES:
-                sums = only(sums, 0, n_images)
-            add_grid(dw, tables, r[8] + f, r[9] + t, sums, a, c)
+            scatter_grid(dw, tables, at, r[9] + t, sums, a, c)
 
 
 # --- elementwise ----------------------------------------------------------------------------------
@@ -260,34 +267,29 @@ def deactivated(y, dy, activation):
 
 
 @numba.njit(error_model="numpy")
-def deactivate(y, dy, dz, db, activation, n_images, n_maps, n_pixels, maps, pixels, tables):
-    """From gradients dy (maps × pixels) to those with respect to the sums; their totals in db.
+def deactivate(y, dy, dz, db, activation, n_maps, n_pixels, maps, pixels, tables):
+    """From gradients dy (maps × pixels) to those with respect to the sums; added up in db (maps,B).
 
     dz has them where the tables `maps` and `pixels` say. db may be empty.
     """
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
+    one = block(np.float32(0), 1)
     for f in range(n_maps):
-        total, rest = four, one
-        for m in range(0, n_pixels - 3, 4):
-            at = f * n_pixels + m
-            d = deactivated(load(y, at, four), load(dy, at, four), activation)
-            scatter_grid(dz, tables, maps + f, pixels + m, d, one, four)
-            total += d
-        for m in range(n_pixels - n_pixels % 4, n_pixels):
+        total = one
+        for m in range(n_pixels):
             at = f * n_pixels + m
             d = deactivated(load(y, at, one), load(dy, at, one), activation)
             scatter_grid(dz, tables, maps + f, pixels + m, d, one, one)
-            rest += d
+            total += d
         if db.size:
-            add_totals((total, rest), f, n_images, db)
+            store(db, f, load(db, f, one) + total)
 
 
 @numba.njit(error_model="numpy")
-def add_dense_products(x, dz, dw, D, O, n_images):
+def add_dense_products(x, dz, dw, D, O):
     """The gradient of a fully connected layer of D < B inputs: x (D,B), dz (O,B) → dw (O,D)."""
     for o in range(O):
         for i in range(D):
-            for n in range(n_images):
+            for n in range(LANES):
                 dw[o * D + i] += dz[o * LANES + n] * x[i * LANES + n]
 
 
@@ -307,72 +309,55 @@ def max_pool(x, z, n, n_taps, tables, maps, pixels, windows, taps):
 
 
 @numba.njit(error_model="numpy")
-def max_pool_backward(x, z, dz, dx, added, through, n, n_taps, tables, windows, taps):
+def max_pool_backward(x, z, dz, dx, db, added, through, n, n_taps, tables, windows, taps):
     """The gradient of a window goes to its largest number, the first of equals: dz (n,B) → dx.
 
     x and dx (H,W,B), z (n,B). dx is `added` to or not. It is taken `through` the activation that
-    made x (dx may then be x itself), and the total of each lane returned.
+    made x (dx may then be x itself), and db (B), which may be empty, gets the sum.
     """
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
-    total, rest, whole = four, one, n - n % 4
-    for m in range(0, whole, 4):
-        left = deactivated(load(z, m, four), load(dz, m, four), through)
+    zero = total = block(np.float32(0), 1)
+    for m in range(n):
+        best = load(z, m, zero)
+        left = deactivated(best, load(dz, m, zero), through)
         total += left
-        to_largest(x, load(z, m, four), left, dx, added, n_taps, tables, windows + m, taps)
-    for m in range(whole, n):
-        left = deactivated(load(z, m, one), load(dz, m, one), through)
-        rest += left
-        to_largest(x, load(z, m, one), left, dx, added, n_taps, tables, windows + m, taps)
-    return total, rest
+        for t in range(n_taps):
+            a = gather(x, tables, windows + m, taps + t, zero)
+            d = where_equal(a, best, left, zero)
+            left = where_equal(a, best, zero, left)
+            if added:
+                d += gather(dx, tables, windows + m, taps + t, zero)
+            scatter(dx, tables, windows + m, taps + t, d)
+    if db.size:
+        store(db, 0, load(db, 0, zero) + total)
 
 
 @numba.njit(error_model="numpy")
-def to_largest(x, best, left, dx, added, n_taps, tables, windows, taps):
-    """Give what is left of a gradient to the first number of each window that equals its best."""
-    zero = only(left, 0, 0)
-    for t in range(n_taps):
-        a = gather(x, tables, windows, taps + t, left)
-        d = where_equal(a, best, left, zero)
-        left = where_equal(a, best, zero, left)
-        if added:
-            d += gather(dx, tables, windows, taps + t, left)
-        scatter(dx, tables, windows, taps + t, d)
-
-
-@numba.njit(error_model="numpy")
-def pool_backward_input(x, w, dz, dx, added, through, n, n_taps, tables, windows, taps):
+def pool_backward_input(x, w, dz, dx, db, added, through, n, n_taps, tables, windows, taps):
     """Trainable pooling: dz (n,B), w (taps) → dx, all as in `max_pool_backward`."""
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
-    total, rest, whole = four, one, n - n % 4
-    for m in range(0, whole, 4):
-        d = load(dz, m, four)
-        total += to_all(x, w, d, dx, added, through, n_taps, tables, windows + m, taps)
-    for m in range(whole, n):
-        d = load(dz, m, one)
-        rest += to_all(x, w, d, dx, added, through, n_taps, tables, windows + m, taps)
-    return total, rest
+    zero = total = block(np.float32(0), 1)
+    for m in range(n):
+        left = load(dz, m, zero)
+        for t in range(n_taps):
+            a = gather(x, tables, windows + m, taps + t, zero)
+            d = deactivated(a, w[t] * left, through)
+            total += d
+            if added:
+                d += gather(dx, tables, windows + m, taps + t, zero)
+            scatter(dx, tables, windows + m, taps + t, d)
+    if db.size:
+        store(db, 0, load(db, 0, zero) + total)
 
 
 @numba.njit(error_model="numpy")
-def to_all(x, w, dz, dx, added, through, n_taps, tables, windows, taps):
-    """Give a gradient to all numbers of each window, times their weights; the total of these."""
-    total = only(dz, 0, 0)
-    for t in range(n_taps):
-        a = gather(x, tables, windows, taps + t, dz)
-        d = deactivated(a, w[t] * dz, through)
-        total += d
-        if added:
-            d += gather(dx, tables, windows, taps + t, dz)
-        scatter(dx, tables, windows, taps + t, d)
-    return total
-
-
-@numba.njit(error_model="numpy")
-def add_totals(sums, f, n_images, db):
-    """Add to db[f] the totals over n_images lanes of two Blocks."""
-    for part in totals(only(sums[0], 0, n_images)):
-        db[f] += part
-    db[f] += totals(only(sums[1], 0, n_images))[0]
+def add_lanes(sums, grads):
+    """Add to each gradient (M) the numbers of its vector: sums (M,B)."""
+    one, whole = block(np.float32(0), 1), grads.size - grads.size % LANES
+    for i in range(0, whole, LANES):
+        a = transposed(load(sums, i, block(np.float32(0), LANES)))
+        store(grads[i:], 0, load(grads[i:], 0, one) + summed(a))
+    for i in range(whole, grads.size):
+        for n in range(LANES):
+            grads[i] += sums[i * LANES + n]
 
 
 # --- in and out of the lanes ----------------------------------------------------------------------
@@ -409,7 +394,7 @@ def to_rows(y, rows, tables, record):
 
 @numba.njit(error_model="numpy")
 def cross_entropy(y, n_classes, labels, n_images, factors, dz):
-    """Loss of the first n_images lanes: y (O,B), labels (B) → dz (O,B) = y - onehot.
+    """Loss of the first n_images lanes: y (O,B), labels (B) → dz (O,B) = y - onehot, then zeros.
 
     Each lane multiplies some probabilities, in float64, before it takes a logarithm.
     """
@@ -421,7 +406,8 @@ def cross_entropy(y, n_classes, labels, n_images, factors, dz):
             a = y[o * LANES + n]
             hit = o == labels[n]
             p = a if hit else one - a
-            dz[o * LANES + n] = a - one if hit else a
+            d = a - one if hit else a
+            dz[o * LANES + n] = d if n < n_images else np.float32(0)
             factors[n] *= least if p < least else p
         if o % 32 == 31 or o == n_classes - 1:
             for n in range(n_images):

@@ -37,14 +37,16 @@ ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
 # A layer of a programme, of kind and activation; C, H, W, F, P, Q, K, S as in the contract. Its
 # arrays begin at these numbers of a worker's memory: input x, output y, dy, dz, dx (-1: not wanted)
 # and rows of x; w and b are in the parameters, or `fixed` in the memory (w = -1: there are none).
+# Gradients of n_sums parameters, `into` which they go in the end, and of the bias from `db` on, are
+# added up lane by lane in `sums`.
 # It is done `times` times, each with arrays that lie a step further. `added`: dx is, and `summed`:
 # y is; `exact`: windows cover each pixel once; `last`: dy is dz. What is `ready` has its dz in y,
 # where a pooling has written it `over`, gone `through` the activation below it and added to the
 # bias `bias_over`. The others are records and tables of `lanes`.
 FIELDS = (
-    "kind activation C H W F P Q K S x y dy dz dx rows w b fixed times x_step y_step w_step b_step "
-    "added summed exact last ready over through bias_over forward back weights tail maps pixels "
-    "windows taps"
+    "kind activation C H W F P Q K S x y dy dz dx rows w b fixed sums n_sums into db times x_step "
+    "y_step w_step b_step added summed exact last ready over through bias_over forward back "
+    "weights tail maps pixels windows taps"
 )
 ROW = np.dtype([(name, np.int64) for name in FIELDS.split()])
 
@@ -59,6 +61,7 @@ class Programme(NamedTuple):
     layers: np.ndarray
     tables: np.ndarray
     size: int
+    n_sums: int
     constants: list[tuple[int, np.ndarray]]
     by_pixels: bool
 
@@ -73,7 +76,7 @@ class Writer:
     """Writes the programme of a network, layer by layer."""
 
     def __init__(self, network):
-        self.tables, self.size, self.constants, rows = Tables(), 0, [], []
+        self.tables, self.size, self.n_sums, self.constants, rows = Tables(), 0, 0, [], []
         self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
         places, readers = network.places, Counter(s for p in network.places for s in p.sources)
         shapes = [*(place.shape for place in places), network.image_shape]  # source −1: the image
@@ -101,7 +104,7 @@ class Writer:
                 below = next((r for r in rows if r.y == row.x and readers[source] == 1), None)
                 if row.kind in (POOL, MAX_POOL) and row.exact and below is not None:
                     if below.kind == CONV and below.dx < 0:
-                        row.over, row.through, row.bias_over = below.y, below.activation, below.b
+                        row.over, row.through, row.bias_over = below.y, below.activation, below.db
                         below.ready = True
                 rows.append(row)
                 begin += prod(shapes[source])
@@ -111,7 +114,9 @@ class Writer:
             not isinstance(place.layer, Moving) and getattr(place.layer, "side_by_side", True)
             for place in places
         )
-        self.programme = Programme(layers, self.tables.flat, self.size, self.constants, by_pixels)
+        self.programme = Programme(
+            layers, self.tables.flat, self.size, self.n_sums, self.constants, by_pixels
+        )
 
     def room(self, *shape) -> int:
         """Where in the memory an array begins that has such a shape in every lane."""
@@ -134,6 +139,11 @@ class Writer:
         row.times = 1
         row.w = self.offsets.get(f"{place.name}_w", -1)
         row.b = self.offsets.get(f"{place.name}_b", -1)
+        if row.w >= 0:  # a fully connected layer's weights are not added up in lanes, see `dense`
+            row.into = row.b if row.kind == DENSE else row.w
+            row.n_sums, row.sums = row.b + F - row.into, self.n_sums
+            row.db = row.sums + (row.b - row.into) * LANES
+            self.n_sums += row.n_sums * LANES
         maps, pixels = grid(F, P * Q), grid(P * Q, 1)
         if row.kind == CONV:
             maps, pixels = self.conv(row, maps, pixels)
@@ -196,7 +206,8 @@ class Writer:
                 (K * F, useful[0], useful[1], useful[2] * F, useful[3] * F),
                 start=ADDED if row.added else FRESH,
             )
-        row.weights = self.tables.sums(wide, (maps, pixels), (taps, windows), (filters, terms))
+        dw = filters * LANES, terms * LANES
+        row.weights = self.tables.sums(wide, (maps, pixels), (taps, windows), dw)
         return maps, pixels
 
     def pool(self, row, pixels) -> None:
@@ -217,7 +228,7 @@ class Writer:
         row.forward = self.tables.product(
             SINGLE, ([0], terms), (windows, taps), ([0], pixels), start=BIASED
         )
-        row.weights = self.tables.sums(SINGLE, ([0], pixels), (taps, windows), ([0], terms))
+        row.weights = self.tables.sums(SINGLE, ([0], pixels), (taps, windows), ([0], terms * LANES))
         if row.w < 0:
             row.fixed, row.w, row.b = True, self.room(C * K * K), self.room(C)
             self.constants.append((row.w, np.full(C * K * K, 1 / K**2, np.float32)))

@@ -1,11 +1,13 @@
 """The vector registers that Numba compiles for, and how many vectors a kernel keeps in them."""
 
+import functools
 import operator
 import re
 from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, models, overload, register_model
@@ -153,8 +155,7 @@ def load(typing, array, i, like):
     """Vectors number i, i + 1, … of a float32 array, as many as the Block `like` has."""
 
     def code(context, builder, signature, arguments):
-        places = _places(context, builder, array, *arguments[:2], like.n)
-        return _joined(builder, [builder.load(place, align=4) for place in places])
+        return _read(builder, _places(context, builder, array, *arguments[:2], like.n))
 
     return like(array, types.intp, like), code
 
@@ -165,10 +166,7 @@ def store(typing, array, i, value):
 
     def code(context, builder, signature, arguments):
         places = _places(context, builder, array, *arguments[:2], value.n)
-        vectors = _vectors(builder, arguments[2], value, value.n)
-        for place, vector in zip(places, vectors, strict=True):
-            builder.store(vector, place, align=4)
-        return context.get_dummy_value()
+        return _write(context, builder, arguments[2], value, places)
 
     return types.void(array, types.intp, value), code
 
@@ -181,9 +179,8 @@ def gather(typing, array, table, offsets, shift, like):
     """
 
     def code(context, builder, signature, arguments):
-        places = _scattered(context, builder, signature, arguments, like.n)
-        places = [builder.bitcast(place, VECTOR.as_pointer()) for place in places]
-        return _joined(builder, [builder.load(place, align=4) for place in places])
+        *arrays, offsets, shift, _ = arguments
+        return _read(builder, _grid(context, builder, signature, arrays, shift, 1, offsets, like.n))
 
     return like(array, table, types.intp, types.intp, like), code
 
@@ -193,11 +190,9 @@ def scatter(typing, array, table, offsets, shift, value):
     """Write the vectors of a Block to where `gather` finds them."""
 
     def code(context, builder, signature, arguments):
-        places = _scattered(context, builder, signature, arguments, value.n)
-        vectors = _vectors(builder, arguments[4], value, value.n)
-        for place, vector in zip(places, vectors, strict=True):
-            builder.store(vector, builder.bitcast(place, VECTOR.as_pointer()), align=4)
-        return context.get_dummy_value()
+        *arrays, offsets, shift, block = arguments
+        places = _grid(context, builder, signature, arrays, shift, 1, offsets, value.n)
+        return _write(context, builder, block, value, places)
 
     return types.void(array, table, types.intp, types.intp, value), code
 
@@ -207,7 +202,8 @@ def spread(typing, array, table, offsets, shift, like):
     """As `gather`, but the number at each place fills its whole vector."""
 
     def code(context, builder, signature, arguments):
-        places = _scattered(context, builder, signature, arguments, like.n)
+        *arrays, offsets, shift, _ = arguments
+        places = _grid(context, builder, signature, arrays, shift, 1, offsets, like.n)
         numbers = [builder.load(place, align=4) for place in places]
         return _joined(builder, [_everywhere(builder, number, VECTOR) for number in numbers])
 
@@ -240,8 +236,8 @@ def gather_grid(typing, array, table, rows, columns, like, a, x):
     """
 
     def code(context, builder, signature, arguments):
-        places = _grid(context, builder, signature, arguments, a.n, x.n)
-        return _joined(builder, [builder.load(place, align=4) for place in places])
+        *arrays, rows, columns, _, _, _ = arguments
+        return _read(builder, _grid(context, builder, signature, arrays, rows, a.n, columns, x.n))
 
     return like(array, table, types.intp, types.intp, like, a, x), code
 
@@ -251,31 +247,11 @@ def scatter_grid(typing, array, table, rows, columns, value, a, x):
     """Write the vectors of a Block (R·C) to where `gather_grid` finds them."""
 
     def code(context, builder, signature, arguments):
-        places = _grid(context, builder, signature, arguments, a.n, x.n)
-        vectors = _vectors(builder, arguments[4], value, value.n)
-        for place, vector in zip(places, vectors, strict=True):
-            builder.store(vector, place, align=4)
-        return context.get_dummy_value()
+        *arrays, rows, columns, block, _, _ = arguments
+        places = _grid(context, builder, signature, arrays, rows, a.n, columns, x.n)
+        return _write(context, builder, block, value, places)
 
     return types.void(array, table, types.intp, types.intp, value, a, x), code
-
-
-@intrinsic
-def add_grid(typing, array, table, rows, columns, sums, a, x):
-    """Add the total of each vector of a Block (R·C) to the number where `gather_grid` begins.
-
-    All are read before one is written: places that occur twice take what is added to them once.
-    """
-
-    def code(context, builder, signature, arguments):
-        places = _grid(context, builder, signature, arguments, a.n, x.n, FLOAT)
-        numbers = [builder.load(place, align=4) for place in places]
-        added = _totals(builder, _vectors(builder, arguments[4], sums, sums.n))
-        for place, number, total in zip(places, numbers, added, strict=True):
-            builder.store(builder.fadd(number, total, flags=FLAGS), place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, table, types.intp, types.intp, sums, a, x), code
 
 
 @intrinsic
@@ -314,56 +290,30 @@ def only(typing, value, first, last):
 
 
 @intrinsic
-def totals(typing, value):
-    """The sum of the numbers of each vector of a Block: a tuple of n float32.
-
-    LANES sums at a time: two vectors become one with half as many numbers of each, again and again.
-    """
+def summed(typing, value):
+    """The sum of the vectors of a Block: a Block of one."""
 
     def code(context, builder, signature, arguments):
-        sums = _totals(builder, _vectors(builder, arguments[0], value, value.n))
+        vectors = _vectors(builder, arguments[0], value, value.n)
+        add = functools.partial(builder.fadd, flags=FLAGS)
+        return _joined(builder, [functools.reduce(add, vectors)])
+
+    return Block(1)(value), code
+
+
+@intrinsic
+def totals(typing, value):
+    """The sum of the numbers of each vector of a Block: a tuple of n float32."""
+
+    def code(context, builder, signature, arguments):
+        kind = ir.FunctionType(FLOAT, [FLOAT, VECTOR])
+        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
+        add, zero = cgutils.get_or_insert_function(builder.module, kind, name), FLOAT(0.0)
+        vectors = _vectors(builder, arguments[0], value, value.n)
+        sums = [builder.call(add, [zero, each], fastmath=("reassoc", "nsz")) for each in vectors]
         return context.make_tuple(builder, signature.return_type, sums)
 
     return types.UniTuple(types.float32, value.n)(value), code
-
-
-def _totals(builder, vectors):
-    """The total of each of some vectors."""
-    zero, sums = ir.Constant(VECTOR, [0.0] * LANES), []
-    for first in range(0, len(vectors), LANES):
-        some = vectors[first : first + LANES]
-        merged = _merged(builder, some + [zero] * (LANES - len(some)))
-        sums += [builder.extract_element(merged, INT(j)) for j in range(len(some))]
-    return sums
-
-
-def _merged(builder, vectors):
-    """One vector with the totals of LANES vectors, in their order.
-
-    The first two rounds stay within groups of four lanes and the others move whole groups, as the
-    shuffles of x86 do.
-    """
-    width = 1
-    while len(vectors) > 1:
-        pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        vectors = [_halved(builder, a, b, width) for a, b in pairs]
-        width *= 2
-    return vectors[0]
-
-
-def _halved(builder, a, b, round_of):
-    """Add neighbours of a, and of b: within groups of four lanes at first, then whole groups."""
-    run, group = (1, 4) if round_of < 4 else (4, LANES)
-    halves = []
-    for odd in (0, run):
-        lanes = []
-        for start in range(0, LANES, group):
-            for base in (0, LANES):
-                lanes += [
-                    base + start + i + odd + j for i in range(0, group, 2 * run) for j in range(run)
-                ]
-        halves.append(builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, LANES), lanes)))
-    return builder.fadd(*halves, flags=FLAGS)
 
 
 @intrinsic
@@ -490,44 +440,36 @@ def _joined(builder, vectors):
     return value
 
 
-def _scattered(context, builder, signature, arguments, n):
-    """Pointers to numbers table[offsets + j] + table[shift] of an array, for j < n."""
-    array, table = (
-        context.make_array(kind)(context, builder, value).data
-        for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
-    )
-    offsets, shift = arguments[2:4]
-    start = builder.gep(array, [builder.load(builder.gep(table, [shift]))])
-    first = builder.gep(table, [offsets])
-    return [
-        builder.gep(start, [builder.load(builder.gep(first, [ir.Constant(ir.IntType(64), j)]))])
-        for j in range(n)
-    ]
+def _read(builder, places):
+    """The vectors at some pointers, as the value of a Block."""
+    places = [builder.bitcast(place, VECTOR.as_pointer()) for place in places]
+    return _joined(builder, [builder.load(place, align=4) for place in places])
 
 
-def _grid(context, builder, signature, arguments, n_rows, n_columns, kind=VECTOR):
-    """Pointers to vectors at table[rows + r] + table[columns + j] of an array, r < R, j < C."""
+def _write(context, builder, value, kind, places):
+    """Write the vectors of a Block to some pointers."""
+    for place, vector in zip(places, _vectors(builder, value, kind, kind.n), strict=True):
+        builder.store(vector, builder.bitcast(place, VECTOR.as_pointer()), align=4)
+    return context.get_dummy_value()
+
+
+def _grid(context, builder, signature, arrays, rows, n_rows, columns, n_columns):
+    """Pointers to numbers table[rows + r] + table[columns + j] of an array, by r and then j."""
     array, table = (
         context.make_array(kind)(context, builder, value).data
-        for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
+        for kind, value in zip(signature.args, arrays, strict=False)
     )
-    rows, columns = (
-        [
-            builder.load(builder.gep(builder.gep(table, [start]), [ir.Constant(ir.IntType(64), j)]))
-            for j in range(n)
-        ]
-        for start, n in zip(arguments[2:4], (n_rows, n_columns), strict=True)
-    )
-    return [
-        builder.bitcast(builder.gep(builder.gep(array, [r]), [c]), kind.as_pointer())
-        for r in rows
-        for c in columns
-    ]
+    places = []
+    for start, n in ((rows, n_rows), (columns, n_columns)):
+        first = builder.gep(table, [start])
+        offsets = [builder.gep(first, [ir.Constant(ir.IntType(64), j)]) for j in range(n)]
+        places.append([builder.load(offset) for offset in offsets])
+    starts = [builder.gep(array, [row]) for row in places[0]]
+    return [builder.gep(start, [column]) for start in starts for column in places[1]]
 
 
 def _places(context, builder, kind, array, i, n):
-    """Pointers to vectors number i to i + n - 1 of an array."""
+    """Pointers to where vectors number i to i + n - 1 of an array begin."""
     first = builder.mul(i, context.get_constant(types.intp, LANES))
     start = builder.gep(context.make_array(kind)(context, builder, array).data, [first])
-    start = builder.bitcast(start, VECTOR.as_pointer())
-    return [builder.gep(start, [ir.Constant(INT, j)]) for j in range(n)]
+    return [builder.gep(start, [ir.Constant(INT, j * LANES)]) for j in range(n)]

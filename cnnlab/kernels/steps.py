@@ -13,7 +13,7 @@ import numpy as np
 
 from cnnlab.kernels import lanes
 from cnnlab.kernels.few import few_images
-from cnnlab.kernels.lanes import ALL, LINEAR, RELU, SIGMOID
+from cnnlab.kernels.lanes import LINEAR, RELU, SIGMOID
 from cnnlab.kernels.programme import CONV, DENSE, MAX_POOL, MOVE, programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.workers import ALONE, FEW, allreduce, share
@@ -23,11 +23,13 @@ from cnnlab.runtime.arguments import at_least
 class Memory(NamedTuple):
     """One worker's memory for a network, or with a first index that of several workers.
 
-    `flat` has the arrays of a programme, `numbers` the places of a block's images in its first
-    LANES, a place of `lanes.to_lanes` and from 2 LANES on their labels; `factors` those of a loss.
+    `flat` has the arrays of a programme, `sums` gradients of each lane, `numbers` the places of a
+    block's images in its first LANES, a place of `lanes.to_lanes` and from 2 LANES on their labels;
+    `factors` those of a loss.
     """
 
     flat: np.ndarray
+    sums: np.ndarray
     numbers: np.ndarray
     factors: np.ndarray
 
@@ -42,13 +44,15 @@ def memory(caller, network, workers=()) -> Memory:
     flat = lanes.zeros(*workers, -(-plan.size // 16) * 16)
     for first, numbers in plan.constants:
         flat[..., first : first + numbers.size] = numbers
-    return Memory(flat, np.zeros((*workers, 4 * LANES), np.int64), np.zeros((*workers, LANES)))
+    sums, numbers = lanes.zeros(*workers, plan.n_sums), np.zeros((*workers, 4 * LANES), np.int64)
+    return Memory(flat, sums, numbers, np.zeros((*workers, LANES)))
 
 
 @numba.njit
 def of_worker(memory, worker):
     """The memory of one of several workers."""
-    return Memory(memory.flat[worker], memory.numbers[worker], memory.factors[worker])
+    flat, sums, numbers, factors = memory
+    return Memory(flat[worker], sums[worker], numbers[worker], factors[worker])
 
 
 def loss_and_gradients(params, images, labels, grads, chosen=None):
@@ -83,6 +87,11 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
 def plan_and_memory(params):
     """The programme of the parameters' network, and the calling thread's memory for it."""
     return programme(params.network), memory(threading.get_ident(), params.network)
+
+
+def workspace(params) -> np.ndarray:
+    """The calling thread's memory for steps of the parameters' network, float32 (M)."""
+    return plan_and_memory(params)[1].flat
 
 
 def rows_of(images: np.ndarray) -> np.ndarray:
@@ -128,11 +137,16 @@ def gradients(layers, tables, params, grads, images, labels, chosen, own, few):
 @numba.njit(error_model="numpy")
 def many_images(layers, tables, params, grads, images, labels, chosen, own):
     """Loss of the images number `chosen`; their gradients are added to `grads`."""
-    loss = 0.0
+    loss, sums = 0.0, own.sums
+    for i in range(sums.size):
+        sums[i] = np.float32(0)
     for first in range(0, chosen.size, LANES):
         block = chosen[first : first + LANES]
         forward_block(layers, tables, params, images, labels, block, own)
         loss += backward_block(layers, tables, params, grads, len(block), own)
+    for i in range(len(layers)):
+        r = layers[i]
+        lanes.add_lanes(sums[r.sums :], grads[r.into : r.into + r.n_sums])
     return loss
 
 
@@ -159,7 +173,7 @@ def backward_block(layers, tables, params, grads, n_images, own):
     loss = lanes.cross_entropy(y, last.F, labels, n_images, own.factors, dz)
     for i in range(len(layers) - 1, -1, -1):
         if layers[i].dy >= 0:
-            backward(layers[i], params, grads, flat, tables, n_images)
+            backward(layers[i], params, grads, flat, own.sums, tables)
     return loss
 
 
@@ -176,68 +190,71 @@ def forward(r, params, flat, tables):
             lanes.move(x, y, r.C * r.H * r.W, r.summed, tables, r.windows, r.taps)
         else:
             wc, bc = w[c * r.w_step :], b[c * r.b_step :]
-            lanes.multiply(wc, bc, xc, yc, ALL, tables, r.forward)
+            lanes.multiply(wc, bc, xc, yc, tables, r.forward)
     if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
         lanes.activate(y, r.F * n, r.activation)
 
 
 @numba.njit(error_model="numpy")
-def backward(r, params, grads, flat, tables, n_images):
+def backward(r, params, grads, flat, sums, tables):
     """One layer of a block of images, backward."""
     x, y, dy, dz = flat[r.x :], flat[r.y :], flat[r.dy :], flat[r.y if r.ready else r.dz :]
     held, n = flat if r.fixed else params, r.P * r.Q
-    w, dw, learns = held[r.w :], grads[r.w :], r.w >= 0 and not r.fixed
+    w, learns = held[r.w :], r.w >= 0 and not r.fixed
     activation = LINEAR if r.last else r.activation
     if not r.ready and (learns or activation != LINEAR or r.dz != r.dy):
-        db = grads[r.b : r.b + r.F] if learns else grads[:0]
-        lanes.deactivate(y, dy, dz, db, activation, n_images, r.F, n, r.maps, r.pixels, tables)
+        db = sums[r.db :] if learns else sums[:0]
+        lanes.deactivate(y, dy, dz, db, activation, r.F, n, r.maps, r.pixels, tables)
     if r.kind == DENSE:
-        dense_gradient(r, x, dz, dw, flat[r.rows :], tables, n_images)
+        dense_gradient(r, x, dz, grads[r.w :], flat[r.rows :], tables)
     elif learns:
         for c in range(r.times):
-            dzc, xc = dz[c * r.y_step :], x[c * r.x_step :]
-            lanes.add_products(dzc, xc, dw[c * r.w_step :], n_images, tables, r.weights)
+            dzc, xc, dw = (
+                dz[c * r.y_step :],
+                x[c * r.x_step :],
+                sums[r.sums + c * r.w_step * LANES :],
+            )
+            lanes.add_products(dzc, xc, dw, tables, r.weights)
     if r.dx < 0:
         return
     dx, size = flat[r.dx if r.over < 0 else r.over :], r.C * r.H * r.W
     if r.kind in (CONV, DENSE):
-        lanes.multiply(w, w, dz, dx, ALL, tables, r.back)
+        lanes.multiply(w, w, dz, dx, tables, r.back)
     elif r.kind == MOVE:
         lanes.move_back(dz, dx, size, r.added, tables, r.windows, r.taps)
     else:
         if not (r.added or r.exact):
             lanes.clear(dx, size)
-        pool_gradient(r, x, y, w, dz, dx, grads, tables, n_images)
+        pool_gradient(r, x, y, w, dz, dx, sums, tables)
 
 
 @numba.njit(error_model="numpy")
-def dense_gradient(r, x, dz, dw, rows, tables, n_images):
+def dense_gradient(r, x, dz, dw, rows, tables):
     """The gradient of a fully connected layer's weights, which has images as rows."""
     if r.weights:
         lanes.to_rows(x, rows, tables, r.weights)
-        lanes.multiply(dz, dz, rows, dw, n_images, tables, r.weights)
+        lanes.multiply(dz, dz, rows, dw, tables, r.weights)
     else:
-        lanes.add_dense_products(x, dz, dw, r.C, r.F, n_images)
+        lanes.add_dense_products(x, dz, dw, r.C, r.F)
     if r.tail:
         lanes.to_rows(x, rows, tables, r.tail)
-        lanes.multiply(dz, dz, rows, dw, n_images, tables, r.tail)
+        lanes.multiply(dz, dz, rows, dw, tables, r.tail)
 
 
 @numba.njit(error_model="numpy")
-def pool_gradient(r, x, y, w, dz, dx, grads, tables, n_images):
+def pool_gradient(r, x, y, w, dz, dx, sums, tables):
     """The gradient of a pooling's input, and the bias of the convolution below, if that is done."""
     added, n, n_taps = r.added or r.K > r.S, r.P * r.Q, r.K**2
     for c in range(r.times):
         xc, dxc, dzc = x[c * r.x_step :], dx[c * r.x_step :], dz[c * r.y_step :]
+        db = sums[r.bias_over + c * LANES :] if r.bias_over >= 0 else sums[:0]
         if r.kind == MAX_POOL:
             yc = y[c * r.y_step :]
-            sums = lanes.max_pool_backward(
-                xc, yc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            lanes.max_pool_backward(
+                xc, yc, dzc, dxc, db, added, r.through, n, n_taps, tables, r.windows, r.taps
             )
         else:
             wc = w[c * r.w_step :]
-            sums = lanes.pool_backward_input(
-                xc, wc, dzc, dxc, added, r.through, n, n_taps, tables, r.windows, r.taps
+            lanes.pool_backward_input(
+                xc, wc, dzc, dxc, db, added, r.through, n, n_taps, tables, r.windows, r.taps
             )
-        if r.bias_over >= 0:
-            lanes.add_totals(sums, r.bias_over + c, n_images, grads)

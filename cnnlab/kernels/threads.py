@@ -193,6 +193,7 @@ class Crew(NamedTuple):
     losses: np.ndarray
     ranks: np.ndarray
     flat: np.ndarray
+    sums: np.ndarray
     numbers: np.ndarray
     factors: np.ndarray
 
@@ -259,7 +260,7 @@ def on_all_threads(layers, tables, flat, images, labels, order, batch, rate, cre
         team = Team(T, crew.parts, crew.totals[me, :M], crew.counts)
         messages = Messages(ranks[2], ranks[3], ranks[4], ranks[5], ranks[6])
         workers = Workers(me, T, team, messages, (ranks[0], ranks[1]))
-        own = of_worker(Memory(crew.flat, crew.numbers, crew.factors), me * APART)
+        own = of_worker(Memory(crew.flat, crew.sums, crew.numbers, crew.factors), me * APART)
         params, grads = crew.params[me, :M], crew.parts[me, :M]
         for i in range(M):
             params[i] = flat[i]

@@ -1,35 +1,118 @@
-"""The exercises of lesson 01."""
+"""The exercises of lesson 01, its two steppers, a plot, and the innermost loop of a kernel."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numba
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from cnnlab.check import kinds
-from cnnlab.plots.style import INK, WRONG, figure
+from cnnlab.check import kinds, operation
+from cnnlab.check.verdict import Verdict
+from cnnlab.kernels import loops, reference
+from cnnlab.measure import timing
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import GREY, INK, LAYERS, WRONG, as_rows, figure, measured, note, style
+
+BLUE, ORANGE = LAYERS[1], LAYERS[4]  # what is read, what is written
+
+FILTERS = {  # what a colleague's kernel does to its filter before it goes over the image
+    "flips rows and columns": lambda w: w[::-1, ::-1],
+    "flips the rows": np.flipud,
+    "flips the columns": np.fliplr,
+    "swaps rows and columns": np.transpose,
+    "turns it by 90 degrees": np.rot90,
+}
 
 
-@kinds.number(
-    "Each of 6 × 24 × 24 results takes 25 multiply-adds forward. And backward?",
-    "The gradient of the weights takes as many as forward: every product there meets a dz. "
-    "Twice 86,400 for an image, then.",
+def passes(got) -> str:
+    """Which of the colleague's kernels gets the right result with this filter, in words."""
+    w = np.asarray(got() if callable(got) else got, float)
+    if w.shape != (3, 3) or not np.isfinite(w).all():
+        return f"expected 3 × 3 numbers, got {got!r}"
+    return next((f"a kernel that {n} passes" for n, f in FILTERS.items() if (f(w) == w).all()), "")
+
+
+@kinds.tested(
+    passes,
+    "Which changes of a filter leave yours as it is? Try w[::-1] and w.T.",
+    "All nine weights may differ.",
 )
-def multiply_adds():
-    """At two operations each, and a peak in GFLOP/s, that bounds the time of an epoch."""
-    return 60_000 * 2 * (6 * 24 * 24) * 25
+def filter_that_tells():
+    """No flip, no swap and no turn leaves it as it is; symmetric filters hide every fault."""
+    return np.arange(9).reshape(3, 3)
+
+
+def longest_chain(function: Callable, n: int = 16 * 67) -> float:
+    """The share of n terms of db that are added one by one to the same sum; none in float64.
+
+    Beside 2^24, a one is lost in float32. So a number of that size, followed by ones, makes a sum
+    too small by as many ones as its accumulator takes up afterwards.
+    """
+    lost = []
+    for first in range(8):
+        dz, db = np.ones((1, 1, 16, n // 16), np.float32), np.zeros(1, np.float32)
+        dz.reshape(-1)[first] = 2**24
+        function(dz, db)
+        lost.append(n - 1 - first - int(db[0] - 2**24))
+    return max(lost) / n
+
+
+def cut(op: str, function: Callable) -> Verdict:
+    """The verdict on a bias's gradient whose additions must not all wait for each other."""
+    verdict = operation.kernel(op, function)
+    if not verdict:
+        return verdict
+    if not 0.001 < (longest := longest_chain(function)) <= 1 / 3:
+        chain = f"{longest:.0%} of the additions wait for each other: expected a third at most"
+        return Verdict(False, chain if longest > 0.001 else "sums in float64: expected float32")
+    dz, db = np.ones((64, 6, 24, 24), np.float32), np.empty(6, np.float32)
+    both = {"loops": loops.conv_backward_bias, "yours": function}
+    times = timing.compare({k: lambda f=f: f(dz, db) for k, f in both.items()}, repeats=7)
+    gain = timing.speedup(times["loops"], times["yours"])
+    return Verdict(True, f"{verdict.text}; {gain.value:.2f} times as fast as one accumulator")
 
 
 @kinds.kernel(
     "conv_backward_bias",
-    "One element of db for each filter f: over which of the indices n, f, p, q does it sum?",
-    "For each f, add up dz[n, f, p, q] over all n, p and q; then store, rather than add to, db[f].",
+    "Four sums s0 to s3: the loop over q takes steps of four, and each sum gets one of the four.",
+    "What if the number of columns is not a multiple of four? A remainder loop adds the rest.",
+    by=cut,
 )
+@numba.njit
 def bias_gradient(dz, db):
-    """Each pass of the loop writes one element, which no other pass touches."""
-    for f in range(db.size):
-        db[f] = dz[:, f].sum()
+    """Four chains a quarter as long run side by side, as long as the core can start additions."""
+    Q = dz.shape[3]
+    for f in range(dz.shape[1]):
+        s0 = s1 = s2 = s3 = np.float32(0)
+        for n in range(dz.shape[0]):
+            for p in range(dz.shape[2]):
+                for q in range(0, Q - 3, 4):
+                    s0 += dz[n, f, p, q]
+                    s1 += dz[n, f, p, q + 1]
+                    s2 += dz[n, f, p, q + 2]
+                    s3 += dz[n, f, p, q + 3]
+                for q in range(Q - Q % 4, Q):
+                    s0 += dz[n, f, p, q]
+        db[f] = (s0 + s1) + (s2 + s3)
+
+
+suspects = {
+    "weights": reference.conv_backward_weights,
+    "bias": reference.conv_backward_bias,
+    "input": lambda dz, w, dx: reference.conv_backward_input(dz[..., :-1], w, dx),
+}
+
+
+@kinds.number(
+    "Move each number of x, w and b by h, as above, and compare with what the suspect writes.",
+    "Where the two differ by more than rounding, they differ by much: count those.",
+)
+def wrong_numbers():
+    """Only dx: the last column of dz is missing, which 4 columns of 7 rows in 2 images need."""
+    return 2 * 7 * 4
 
 
 @kinds.kernel(
@@ -51,136 +134,107 @@ def input_gradient(dz, w, dx, stride=1):
         dx[n, c, i, j] = total
 
 
-# --- a filter slides over an image ----------------------------------------------------------------
-
-# Three panels on a canvas: the image with the window, the products, the results so far. It needs
-# nothing but a browser; where scripts are not run, only the frames are there to be seen.
-PAGE = """\
-<div class="sliding" style="max-width:60rem;font:1rem system-ui,sans-serif">
-<canvas width="1200" height="440" role="img" style="width:100%" aria-label="A window slides over the
- image; its pixels times the filter's weights add up to one result."></canvas>
-<p style="margin:.3em 0;display:flex;gap:1em;align-items:center">
-<button type="button" style="font:inherit">Play</button>
-<input type="range" min="0" max="LAST" value="START" aria-label="position" style="flex:1"></p>
-<p style="margin:0;min-height:1.5em" aria-live="polite"></p>
-</div>
-<script>
-(() => {
-  const root = document.currentScript?.previousElementSibling
-    ?? [...document.querySelectorAll(".sliding")].pop();
-  const { x, w, z } = DATA;
-  const [canvas, button, slider, line] = ["canvas", "button", "input", "p:last-child"]
-    .map((name) => root.querySelector(name));
-  const draw = canvas.getContext("2d"), K = w.length, Q = z[0].length;
-  const most = (rows) => Math.max(...rows.flat().map(Math.abs)) || 1;
-  const [top_x, top_w, top_z] = [x, w, z].map(most);
-  const mix = (t) => { // as in the plots: orange, white, purple for -1, 0, 1
-    const far = t < 0 ? [179, 88, 6] : [84, 39, 136], s = Math.abs(t);
-    return `rgb(${far.map((c) => Math.round(255 + s * (c - 255)))})`;
-  };
-  const grey = (t) => `rgb(${Array(3).fill(Math.round(255 * (1 - t)))})`;
-  const tiles = (rows, left, size, color) => rows.forEach((row, i) => row.forEach((value, j) => {
-    draw.fillStyle = color(value, i, j);
-    draw.fillRect(left + j * size, 40 + i * size, size, size);
-  }));
-  const frame = (left, top, size, color) => {
-    Object.assign(draw, { strokeStyle: color, lineWidth: 4 });
-    draw.strokeRect(left, top, size, size);
-  };
-  const show = () => {
-    const p = Math.floor(slider.value / Q), q = slider.value % Q;
-    const a = 380 / x.length, b = 260 / K, c = 380 / z.length;
-    draw.clearRect(0, 0, 1200, 440);
-    Object.assign(draw, { font: "24px system-ui", textAlign: "start", fillStyle: "#222" });
-    [["image x", 10], ["pixel × weight", 460], ["result z", 800]]
-      .forEach(([text, left]) => draw.fillText(text, left, 28));
-    tiles(x, 10, a, (v) => grey(v / top_x));
-    frame(10 + q * a, 40 + p * a, K * a, "#d55e00");
-    tiles(w, 460, b, (v, k, l) => mix((v * x[p + k][q + l]) / top_w));
-    draw.textAlign = "center";
-    draw.font = "17px system-ui";
-    w.forEach((row, k) => row.forEach((v, l) => {
-      const t = v * x[p + k][q + l];
-      draw.fillStyle = Math.abs(t) > 0.6 * top_w ? "#fff" : "#222";
-      draw.fillText(t.toFixed(2).replace("-0.00", "0.00"), 460 + (l + 0.5) * b, 46 + (k + 0.5) * b);
-    }));
-    frame(460, 40, 260, "#d55e00");
-    const done = (i, j) => i * Q + j <= +slider.value;
-    tiles(z, 800, c, (v, i, j) => (done(i, j) ? mix(v / top_z) : "#eee"));
-    frame(800 + q * c, 40 + p * c, c, "#111");
-    const sum = z[p][q].toFixed(2);
-    line.textContent = `p = ${p}, q = ${q}: ${K * K} products and the bias make ${sum}`;
-  };
-  let timer = 0;
-  button.onclick = () => {
-    clearInterval(timer);
-    button.textContent = timer ? "Play" : "Pause";
-    timer = timer ? 0 : setInterval(() => {
-      slider.value = +slider.value < +slider.max ? +slider.value + 1 : 0;
-      show();
-    }, 60);
-  };
-  slider.oninput = show;
-  show();
-})();
-</script>
-"""
+def inner_loop(kernel: Callable, *arguments) -> list[str]:
+    """The instructions of a Numba kernel's innermost loop that multiplies, for these arguments."""
+    fresh = numba.njit(kernel.py_func)
+    fresh(*arguments)
+    (code,) = fresh.inspect_asm().values()
+    back = r"^(\.?LBB\w+):\n((?:(?!^\.?LBB).*\n)*?\s+[jbct]\S*\s.*\1)$"
+    for _, loop in re.findall(back, code, re.MULTILINE):
+        if re.search(r"mulss|fmul|fmadd", loop):
+            lines = [" ".join(line.split()) for line in loop.splitlines()]
+            return [line for line in lines if re.match("[a-z]", line)]
+    return []
 
 
-@dataclass(frozen=True)
-class Slider:
-    """A page's picture of one filter on one image, with a slider for the position."""
-
-    x: np.ndarray
-    w: np.ndarray
-    z: np.ndarray
-    start: int
-
-    def __repr__(self) -> str:
-        P, Q = self.z.shape
-        return f"A filter at each of {P} × {Q} positions; the slider shows where this is a page."
-
-    def _repr_html_(self) -> str:
-        """The picture, complete in itself."""
-        names = {"x": self.x, "w": self.w, "z": self.z}
-        data = json.dumps({k: np.round(a, 3).tolist() for k, a in names.items()})
-        page = PAGE.replace("LAST", str(self.z.size - 1)).replace("START", str(self.start))
-        return page.replace("DATA", data)
-
-
-def slider(x: np.ndarray, w: np.ndarray, z: np.ndarray, start: tuple[int, int] = (0, 0)) -> Slider:
-    """A slider over the positions (p, q) of a filter w (K,K) on an image x (H,W), results z (P,Q).
-
-    Raises ValueError where z has not one result for each position.
-    """
-    fits = x.shape[0] - w.shape[0] + 1, x.shape[1] - w.shape[1] + 1
-    if z.shape != fits:
-        raise ValueError(f"z: expected shape {fits}, got {z.shape}")
-    return Slider(x, w, z, int(np.ravel_multi_index(start, z.shape)))
+@measured
+def term_times(times: Mapping[str, Mapping[str, float]], wait: float) -> Axes:
+    """Draw the ns that a term of a sum takes: rows by name, with a bar for each call."""
+    _, ax = plt.subplots(figsize=(8, 0.9 + 0.6 * len(times)))
+    colors = dict(zip(next(iter(times.values())), LAYERS, strict=False))
+    for y, bars in enumerate(times.values()):
+        for k, (call, ns) in enumerate(bars.items()):
+            at, color = y + 0.38 * (k - (len(bars) - 1) / 2), colors.get(call, "#cccccc")
+            ax.barh(at, ns, 0.36, color=color, label=call if y in (0, len(times) - 1) else None)
+            ink = "white" if color == LAYERS[0] else INK
+            note(ax, f"{ns:.2f}", (0, at), (4, 0), va="center", fontsize=9, color=ink)
+    ax.axvline(wait, color=INK, ls="--", lw=1.2)
+    note(ax, f"an addition that waits: {wait:.2f} ns", (wait, -0.5), (0, 3), ha="center")
+    ax.set(yticks=range(len(times)), yticklabels=list(times), xlabel="ns for each term of a sum")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    return as_rows(ax, list(times))
 
 
 @figure
-def frames(x: np.ndarray, w: np.ndarray, z: np.ndarray, at: Sequence[tuple[int, int]]) -> plt.Axes:
-    """Draw the image with the window, the products and the results so far, a row per position."""
-    K, most = len(w), (np.abs(w).max(), np.abs(z).max())
-    page, axes = plt.subplots(len(at), 3, figsize=(9, 2.9 * len(at)), squeeze=False)
-    for row, (p, q) in zip(axes, at, strict=True):
-        products = x[p : p + K, q : q + K] * w
-        done = np.where(np.arange(z.size).reshape(z.shape) <= p * z.shape[1] + q, z, np.nan)
-        row[0].imshow(x, cmap="gray_r")
-        row[0].add_patch(plt.Rectangle((q - 0.5, p - 0.5), K, K, fill=False, ec=WRONG, lw=2.5))
-        row[1].imshow(products, cmap="PuOr", vmin=-most[0], vmax=most[0])
+def reads(counts: np.ndarray) -> Axes:
+    """Draw how often each pixel (H,W) is read."""
+    _, ax = plt.subplots(figsize=(4.2, 3))
+    ax.figure.colorbar(ax.imshow(counts, cmap="Purples", vmin=0), label="reads")
+    ax.grid(visible=False)
+    return ax
+
+
+def sliding(x: np.ndarray, w: np.ndarray, z: np.ndarray, at: Sequence[tuple[int, int]]) -> Stepper:
+    """Step a filter w (K,K) over an image x (H,W), results z (P,Q), through some positions."""
+    (K, Q), frames, captions = (len(w), z.shape[1]), [], []
+    for (p, q), (p_, q_) in zip(at, [(-K, -K), *at], strict=False):
+        products, n = x[p : p + K, q : q + K] * w, p * Q + q + 1
+        done = np.where(np.arange(z.size).reshape(z.shape) < n, z, np.nan)
+        panels = f"x, window at {p}, {q}", "pixel × weight", f"z[{p}, {q}] = {z[p, q]:.2f}"
+        with style():
+            page = Figure((7.4, 2.8))
+            axes = page.subplots(1, 3)
+        for ax, shown, title in zip(axes, (x, products, done), panels, strict=True):
+            most = 1.6 * abs((x, w, z)[panels.index(title)]).max()  # dark ink stays readable
+            levels = plt.get_cmap("gray_r", 4) if shown is x else plt.get_cmap("PuOr", 7)
+            ax.imshow(shown, cmap=levels, vmin=0 if shown is x else -most, vmax=most)
+            ax.set(xticks=[], yticks=[], facecolor="#eeeeee", title=title)
         for (k, l), value in np.ndenumerate(products):
-            ink = "white" if abs(value) > 0.6 * most[0] else INK
-            text = f"{value:.2f}".replace("-0.00", "0.00")
-            at_tap = {"transform": row[1].transData, "ha": "center", "va": "center"}
-            page.text(l, k, text, color=ink, **at_tap)  # of the page: no part of the description
-        row[2].imshow(done, cmap="PuOr", vmin=-most[1], vmax=most[1])
-        row[2].add_patch(plt.Rectangle((q - 0.5, p - 0.5), 1, 1, fill=False, ec=INK, lw=2.5))
-        titles = f"image x, window at p={p}, q={q}", "pixel × weight", f"result z = {z[p, q]:.2f}"
-        for ax, title in zip(row, titles, strict=True):
-            ax.set_title(title, fontsize=11)
-            ax.set(xticks=[], yticks=[])
-            ax.grid(visible=False)
-            ax.spines[:].set_visible(False)
-    return axes[0, 0]
+            look = {"ha": "center", "va": "center", "transform": axes[1].transData}
+            page.text(l, k, f"{value:.1f}".replace("-0.0", "0.0"), fontsize=9, **look)
+        for ax, size, color in ((axes[0], K, WRONG), (axes[2], 1, INK)):
+            ax.add_patch(plt.Rectangle((q - 0.5, p - 0.5), size, size, fill=False, ec=color, lw=2))
+        shared = max(0, K - abs(p - p_)) * max(0, K - abs(q - q_))
+        frames.append(page)
+        counter = f"Results: {n}; multiply-adds: {n * K * K:,}."
+        captions.append(f"{counter} Pixels shared with the frame before: {shared}.")
+    return stepper(frames, title="A window slides over a digit", captions=captions)
+
+
+def grids(ax: Axes, panels: Mapping[str, tuple[int, str, Mapping]]) -> None:
+    """Draw panels by name, each of size × size cells; the cells given have a colour and a text."""
+    left = 0.0
+    for name, (size, color, texts) in panels.items():
+        top = (5 - size) / 2
+        for i, j in np.ndindex(size, size):
+            fill, at = color if (i, j) in texts else "white", (left + j, top + i)
+            ax.add_patch(plt.Rectangle(at, 1, 1, fc=fill, ec=GREY, lw=0.8))
+            ax.text(at[0] + 0.5, at[1] + 0.5, texts.get((i, j), ""), ha="center", va="center")
+        ax.text(left + size / 2, top - 0.3, name, ha="center", fontsize=12)
+        left += size + 1.2
+    ax.set(xlim=(-0.2, left - 1), ylim=(5.3, -1), aspect="equal")
+    ax.axis("off")
+
+
+def uses() -> Stepper:
+    """Step through what a dz does in the gradients of a layer with 3 × 3 weights, 1 to 9."""
+    taps = {(k, l): str(3 * k + l + 1) for k, l in np.ndindex(3, 3)}
+    window = [{(1 + k, q + l): text for (k, l), text in taps.items()} for q in (0, 1)]
+    both = {at: "+".join(c[at] for c in window if at in c) for at in window[0] | window[1]}
+    flipped = {(2 - k, 2 - l): text for (k, l), text in taps.items()}
+    one, two = {(1, 0): ""}, {(1, 1): ""}
+    three = (window[0], one), (both, one | two), ({(2, 2): "Σ"}, flipped)
+    shown = [
+        {"x": (5, BLUE, c), "dw": (3, ORANGE, taps), "dz": (3, BLUE, dz)}
+        for c, dz in zip(window, (one, two), strict=True)
+    ] + [{"dx": (5, ORANGE, c), "w": (3, BLUE, taps), "dz": (3, BLUE, dz)} for c, dz in three]
+    captions = (
+        "Weights: dz[1, 0] times pixel 1 is added to weight 1, and so on: 9 additions.",
+        "Weights: dz[1, 1] meets the pixels of its own window, and the same 9 sums: 18 additions.",
+        "Input, as a scatter: dz[1, 0] times weight 1 is added to the first pixel: 9 additions.",
+        "Input, as a scatter: dz[1, 1] adds to 6 of these pixels again: 18 additions to 12 pixels.",
+        "Input, as a gather: one pixel sums 9 outputs, and meets the weights in reverse: 1 write.",
+    )
+    frames = [lambda ax, panels=panels: grids(ax, panels) for panels in shown]
+    title = "One dz, its uses (blue is read, orange written; equal numbers meet)"
+    return stepper(frames, title=title, captions=captions)

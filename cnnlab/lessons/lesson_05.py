@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numba
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code, operation
 from cnnlab.check.inputs import STRIDE_ONE
-from cnnlab.kernels import KERNELS, reference
-from cnnlab.measure import machine
+from cnnlab.kernels import KERNELS, lanes, reference
 from cnnlab.measure import timing as measure
-from cnnlab.plots import charts, pictures
-from cnnlab.plots.style import GREY, measured
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import LAYERS, style
 
 LANES = 16  # images side by side
-FLOPS = 2 * LANES * 6 * 24 * 24 * 25  # of the sums, in the report's network
+TERMS = LANES * 6 * 24 * 24 * 25  # multiply-adds of the sums, in the report's network
+loops, passes = machine_code.loops, machine_code.passes
 
 
 def prove(sums: Callable, copy: Callable | None = None, *, kernel: int | None = None) -> None:
@@ -33,25 +34,25 @@ def prove(sums: Callable, copy: Callable | None = None, *, kernel: int | None = 
         sums(copy(sixteen), w, b, laid)
         z[:] = laid.reshape(P, F, Q, LANES).transpose(3, 1, 0, 2)[-N:]
 
-    some = [case for case in STRIDE_ONE if case.sizes["N"] <= LANES]
-    cases = [case for case in some if kernel in (None, case.sizes["K"])]
-    operation.prove("conv_forward", conv_forward if copy else sums, cases=cases)
+    few = [c for c in STRIDE_ONE if c.sizes["N"] <= LANES and kernel in (None, c.sizes["K"])]
+    operation.prove("conv_forward", conv_forward if copy else sums, cases=few)
 
 
 def rung(x, w, b, sums: Callable, sigmoid: Callable, copy: Callable | None = None) -> dict:
-    """The calls of a rung on images (N,C,H,W) with filters (F,C,K,L), by name.
-
-    Its parts are "copy", if it has one, "sums" and "sigmoid"; "whole" calls them in turn; "check"
-    raises AssertionError where a result differs from the reference in float64.
+    """The calls of a rung by name, on images (N,C,H,W) with filters (F,C,K,L): "copy", if it has
+    one, "sums", "sigmoid"; "whole", which calls them in turn; "check", which raises AssertionError
+    where a result is wrong.
     """
     (N, _, H, W), (F, _, K, L) = x.shape, w.shape
     exact = np.empty((N, F, H - K + 1, W - L + 1))
     reference.conv_forward(*(a.astype(np.float64) for a in (x, w, b)), exact)
     if copy:
         exact = exact.transpose(2, 1, 3, 0).reshape(H - K + 1, F, -1)
-    z, y = (np.full(exact.shape, np.nan, np.float32) for _ in range(2))
     calls = {"copy": functools.partial(copy, x)} if copy else {}
-    calls["sums"] = functools.partial(sums, copy(x) if copy else x, w, b, z)
+    pixels = copy(x) if copy else x
+    laid, z, y = (lanes.zeros(*a.shape) for a in (pixels, exact, exact))  # as cache lines lie
+    laid[:], z[:] = pixels, np.nan
+    calls["sums"] = functools.partial(sums, laid, w, b, z)
     calls["sigmoid"] = functools.partial(sigmoid, z, y)
 
     def whole() -> None:
@@ -67,22 +68,22 @@ def rung(x, w, b, sums: Callable, sigmoid: Callable, copy: Callable | None = Non
 
 
 def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
-    """The Timing of each rung, `(sums, sigmoid)` or `(sums, sigmoid, copy)`, on sixteen images.
+    """The Timing of each rung, `(sums, sigmoid)` or `(sums, sigmoid, copy)`, whole and in parts.
 
-    All are checked, then timed in turn, whole and in parts; a part has the key `(rung, part)`.
+    All are checked first. A part has the key `(rung, part)`.
     """
     calls, checks = {}, {}
     for name, kernels in rungs.items():
         result = rung(x, w, b, *kernels)
         checks[name], calls[name] = result.pop("check"), result.pop("whole")
         calls |= {(name, part): call for part, call in result.items()}
-    return measure.compare(calls, checks=checks, repeats=15, min_time=5e-4)  # caches are warm
+    return measure.compare(calls, checks=checks, repeats=41, min_time=5e-4)  # caches are warm
 
 
 def parts(timings: Mapping) -> dict[str, dict[str, float]]:
     """The median seconds of the parts of each rung, from what `climb` returns."""
-    of_parts = [(*key, timing) for key, timing in timings.items() if isinstance(key, tuple)]
-    return {name: {p: t.median for n, p, t in of_parts if n == name} for name, *_ in of_parts}
+    keys = [key for key in timings if isinstance(key, tuple)]
+    return {n: {p: timings[m, p].median for m, p in keys if m == n} for n, _ in keys}
 
 
 def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[str, dict]:
@@ -96,53 +97,56 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
         N = LANES if copy else 1
         for length in lengths:
             L, Q = (length, 24) if along == "taps" else (5, length // N)
-            H = max(1, 1536 // length)  # about as much work for each length
-            x = rng.random((N, 1, H, Q + L - 1), np.float32)
-            w, b = rng.random((6, 1, 1, L), np.float32), np.zeros(6, np.float32)
+            P = max(1, TERMS // (30 * N * Q * L))  # as much work for each length, or nearly
+            x = rng.random((N, 1, P + 4, Q + L - 1), np.float32)
+            w, b = rng.random((6, 1, 5, L), np.float32), np.zeros(6, np.float32)
             result, key = rung(x, w, b, sums, sigmoid, *copy), (name, length)
-            calls[key], checks[key], work[key] = result["sums"], result["check"], N * 6 * H * Q * L
+            calls[key], checks[key], work[key] = result["sums"], result["check"], N * 30 * P * Q * L
     result = {name: {} for name in kernels}
-    for (name, length), timing in measure.compare(calls, checks=checks, repeats=9).items():
-        samples = tuple(s / work[name, length] for s in timing.samples)
-        result[name][length] = measure.Timing(name, samples)
+    for key, timing in measure.compare(calls, checks=checks, repeats=21).items():
+        samples = tuple(seconds / work[key] for seconds in timing.samples)
+        result[key[0]][key[1]] = measure.Timing(key[0], samples)
     return result
 
 
-@measured
-def ladder(timings: Mapping) -> Axes:
-    """Draw the rungs' times in parts, with the least that their sums can take on one core."""
-    ax = charts.parts.__wrapped__(parts(timings), per="16 images")
-    peak, lanes = machine.float32_peak(), machine.describe()["simd_lanes"] or 1
-    bounds = {"sums at the core's peak": (peak, "--"), "… in one lane": (peak / lanes, ":")}
-    for name, (rate, line) in bounds.items():
-        ax.axvline(1e6 * FLOPS / rate, color=GREY, linestyle=line, label=name, zorder=0)
-    ax.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
-    return ax
-
-
-def lengths(result: Mapping[str, Mapping[int, measure.Timing]], title: str) -> Axes:
-    """Draw the time of a multiply-add over the length of the innermost loop, of each kernel."""
-    series = {name: list(each.values()) for name, each in result.items()}
-    lines = {name: [timing.median for timing in each] for name, each in series.items()}
-    sizes, unit = list(next(iter(result.values()))), "length of the innermost loop"
-    return pictures.times_by_size(sizes, series, lines, unit=unit, title=title)
-
-
-def roofline(timings: Mapping) -> Axes:
-    """Draw the sums of the rungs under the roofline of one core, with the roofs of its caches."""
-    intensity = FLOPS / (4 * LANES * (28 * 28 + 6 * 24 * 24))
-    peak, lanes = machine.float32_peak(), machine.describe()["simd_lanes"] or 1
-    caches = {name: rate for name, rate in machine.roofs().items() if name != "memory"}
-    points = {name: (intensity, FLOPS / group["sums"]) for name, group in parts(timings).items()}
-    how = {"ceilings": {"one number at a time": peak / lanes}, "caches": caches}
-    how["title"] = f"Rung 5's sums reach {points['5 five taps'][1] / peak:.0%} of the peak"
-    return charts.roofline(points, peak, machine.memory_bandwidth(), **how)
-
-
-@kinds.choice(
-    ["A", "B", "C"],
-    "A takes 32 elements a pass, B 8, C one. Which of them have a whole pass to do?",
+SHADES = "white", LAYERS[1], LAYERS[3], LAYERS[4]
+# Rung, first pixel, first result, how many, of how many images; loads, stores, terms; what happens.
+EVENTS = (
+    (1, 0, 0, 1, 1, 2, 0, 1, "a weight and a pixel are loaded: one term of one sum"),
+    (1, 4, 0, 1, 1, 10, 0, 5, "after five terms, the innermost loop is over"),
+    (3, 0, 0, 8, 1, 2, 1, 8, "eight pixels and eight results are loaded, the results stored"),
+    (3, 16, 16, 8, 1, 6, 3, 24, "the row ends after three passes of the epilogue"),
+    (3, 1, 0, 8, 1, 8, 4, 32, "the next tap: the same results come and go again"),
+    (4, 0, 0, 4, 16, 8, 4, 64, "four pixels of sixteen images: a pass of the main loop"),
+    (4, 1, 0, 4, 16, 56, 28, 448, "five passes later, the next tap: results come and go again"),
+    (5, 0, 0, 4, 16, 4, 0, 64, "pixels are multiplied by the first of five weights"),
+    (5, 4, 0, 4, 16, 20, 0, 320, "the fifth weight: the sums are still in registers"),
+    (5, 4, 0, 4, 16, 24, 4, 320, "results are loaded, added to and stored, once for five terms"),
 )
+
+
+def inner_loops() -> Stepper:
+    """A stepper through the innermost loops of rungs 1, 3, 4 and 5: what is loaded and stored."""
+    frames, captions = [], []
+    for rung, pixel, first, n, images, loads, stores, terms, said in EVENTS:
+        with style():
+            page = Figure((4.4, 2.7))
+            axes = page.subplots(2, 1)
+        rows = ("pixel", 28, pixel, 1), ("result", 24, first, 3 if stores else 2)
+        for ax, (what, width, at, shade) in zip(axes, rows, strict=True):
+            cells = np.zeros((LANES, width))
+            cells[:images, at : at + n] = shade
+            ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3)
+            ax.set(xlim=(0, 28), ylim=(LANES, 0), xticks=range(0, 28, 8), yticks=(0, LANES))
+            ax.set_ylabel(f"{what}s\nby image", fontsize=8)
+        axes[0].set_title(f"{loads} loads, {stores} stores, {terms} terms", fontsize=10)
+        frames.append(page)
+        captions.append(f"Rung {rung}: {said}.")
+    title = "Innermost loops: blue pixels loaded, pale sums in registers, brown results stored"
+    return stepper(frames, title=title, captions=captions)
+
+
+@kinds.choice("ABC", "A takes 32 elements a pass, B 8, C one. Which have a whole pass to do?")
 def which_loop():
     """24 pixels are three passes of the epilogue B, five taps are five of the remainder C."""
     return ["B", "C"]
@@ -186,7 +190,7 @@ def sigmoid_to_a_thousandth(z, y):
 def an_accumulator_each(answer: Callable) -> str:
     """What is wrong with a bias gradient of images side by side without fastmath, or nothing."""
     dz = np.random.default_rng().normal(size=(7, 3, 5 * LANES)).astype(np.float32)
-    db, exact = np.full(3, np.nan, np.float32), dz.astype(np.float64).sum(axis=(0, 2))
+    db, exact = np.full(3, np.nan, np.float32), dz.sum(axis=(0, 2), dtype=np.float64)
     answer(dz, db)
     if not np.allclose(db, exact, rtol=1e-4, atol=1e-3):
         return f"for dz of 7 rows, 3 filters and 5 pixels expected {exact}, got {db}"
@@ -206,10 +210,7 @@ def without_vectors(answer: Callable) -> str:
     return ""
 
 
-@kinds.tested(
-    an_accumulator_each,
-    "One accumulator for each number of a row: np.zeros(dz.shape[2], np.float32).",
-)
+@kinds.tested(an_accumulator_each, "An accumulator each: np.zeros(dz.shape[2], np.float32).")
 @numba.njit
 def bias_in_vectors(dz, db):
     """Loop interchange again: neighbours have accumulators of their own, in the order written."""
@@ -230,13 +231,12 @@ def bias_in_vectors(dz, db):
 def fast_convolution(x, w, b, z, stride=1):
     """Rung 4, on a copy in which the pixels that a tap reads are neighbours at any stride."""
     (N, C, H, W), Q = x.shape, z.shape[3]
-    lanes = np.zeros((C, H, stride, W // stride + 1, 16), np.float32)
     row = np.zeros(16 * Q, np.float32)
     for first in range(0, N, 16):
-        count = min(16, N - first)
-        for n in range(count):
-            for j in range(W):
-                lanes[:, :, j % stride, j // stride, n] = x[first + n, :, :, j]
+        some = x[first : first + 16].transpose(1, 2, 3, 0)
+        lanes = np.zeros((C, H, stride, W // stride + 1, 16), np.float32)
+        for j in range(W):
+            lanes[:, :, j % stride, j // stride, : some.shape[3]] = some[:, :, j]
         for f in range(z.shape[1]):
             for p in range(z.shape[2]):
                 row[:] = b[f]
@@ -247,4 +247,4 @@ def fast_convolution(x, w, b, z, stride=1):
                             tap, weight = pixels.reshape(-1), w[f, c, k, l]
                             for m in range(row.size):
                                 row[m] += weight * tap[m]
-                z[first : first + count, f, p] = row.reshape(Q, 16).T[:count]
+                z[first : first + 16, f, p] = row.reshape(Q, 16).T[: some.shape[3]]

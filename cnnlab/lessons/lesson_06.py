@@ -1,31 +1,27 @@
 """The exercises of lesson 06."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code
 from cnnlab.kernels.registers import LANES, block, load, store
 from cnnlab.measure.timing import Timing
-from cnnlab.plots.style import ERRORS, GREY, INK, WRONG, measured, note
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import ERRORS, GREY, INK, LAYERS, WRONG, measured, note, style
+
+SHADES = "white", LAYERS[1], LAYERS[3], LAYERS[4]
 
 
-def draw_pipeline(rng):
-    """Cycles until a multiply-add is done, and how many begin in each cycle."""
-    return {"latency": int(rng.integers(2, 9)), "per_cycle": int(rng.integers(1, 5))}
-
-
-@kinds.formula(
-    draw_pipeline,
-    "Count what has begun and is not yet done.",
-    "In each cycle `per_cycle` begin, and each is under way for `latency` cycles.",
-)
-def sums_under_way(latency, per_cycle):
-    """Throughput times latency: Little's law, in a core as at a till."""
-    return latency * per_cycle
+@kinds.choice("AB", "A register that begins an address, such as %rsp, is the stack.")
+def which_spills():
+    """`%rsp` is the stack: B loads a sum from there, adds to it, and stores it back."""
+    return "B"
 
 
 def draw_registers(rng):
@@ -43,19 +39,36 @@ def pixels_that_fit(registers, row):
     return min(registers - 2, row)
 
 
-def draw_block(rng):
-    """How many pixels of how many maps a kernel keeps at once."""
-    return {"pixels": int(rng.integers(1, 13)), "maps": int(rng.integers(1, 7))}
+def loads(maps: int, pixels: int) -> float:
+    """Loads for each multiply-add of a tile: a weight of each map, and each pixel, for each tap."""
+    return (maps + pixels) / (maps * pixels)
 
 
-@kinds.formula(
-    draw_block,
-    "For one tap: what is loaded, and how many multiply-adds are done with it?",
-    "Each pixel is loaded once and serves all maps; each map's weight is loaded once, too.",
+def tile_for_any(answer: Callable) -> str:
+    """What is wrong with a function that chooses a tile for so many registers, or nothing."""
+    for registers in (12, 16, 24, 32, 64):
+        fewest = loads(*best_tile.model()(registers))
+        maps, pixels = answer(registers)
+        at = f"for {registers} registers, {maps} × {pixels} pixels"
+        if maps * pixels + pixels + 1 > registers or maps * pixels < 8:
+            return (
+                f"{at} have {maps * pixels} sums, and need {maps * pixels + pixels + 1} registers"
+            )
+        if loads(maps, pixels) > fewest * (1 + 1e-9):
+            return f"{at} load {loads(maps, pixels):.3g} for a multiply-add, {fewest:.3g} will do"
+    return ""
+
+
+@kinds.tested(
+    tile_for_any,
+    "Try all pairs: which fit, with 8 sums or more?",
+    "The loads of a tap are maps + pixels, its multiply-adds maps · pixels.",
 )
-def loads_for_each(pixels, maps):
-    """Six pixels of two maps: 8 loads for 12 multiply-adds, where one map takes 7 for 6."""
-    return (pixels + maps) / (pixels * maps)
+def best_tile(registers):
+    """Of 32 registers, five maps of five pixels: ten loads for 25 multiply-adds. A square."""
+    sizes = range(1, registers)
+    pairs = [(m, p) for m in sizes for p in sizes if m * p >= 8 and m * p + p + 1 <= registers]
+    return min(pairs, key=lambda pair: sum(pair) / (pair[0] * pair[1]))
 
 
 @kinds.kernel(
@@ -80,13 +93,44 @@ def vector_sigmoid_backward(y, dy, dz):
         dz[i] = dy[i] * (y[i] * (one - y[i]))
 
 
+# --- a tile of sums, step by step -----------------------------------------------------------------
+
+EVENTS = "pixels are loaded", "the weight of map 1 is loaded", "the weight of map 2 is loaded"
+
+
+def micro_kernel() -> Stepper:
+    """A stepper through two taps of a tile of 2 maps × 6 pixels, above one of 1 × 12."""
+    frames, captions = [], []
+    for event in range(6):
+        tap, part = divmod(event, 3)
+        with style():
+            page = Figure((4.4, 2.6))
+            axes = page.subplots(2, 1, height_ratios=(3, 2))
+        said = []
+        for ax, (maps, n) in zip(axes, ((2, 6), (1, 12)), strict=True):
+            cells, done = np.zeros((1 + maps, 1 + n)), min(part, maps)
+            cells[1:, 1:] = 2  # sums, in registers
+            cells[0, 1:] = 1
+            if 0 < part <= maps:
+                cells[part] = 1, *[3] * n
+            ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3, edgecolor="white")
+            ax.set(ylim=(1 + maps, 0), xticks=(), yticks=(), aspect="equal")
+            loads, sums = tap * (n + maps) + n + done, n * (tap * maps + done)
+            ax.set_title(f"{maps} × {n}: {loads} loads, {sums} multiply-adds", fontsize=10)
+            said.append(f"{maps} × {n} has {loads} loads and {sums} multiply-adds")
+        frames.append(page)
+        captions.append(f"Tap {tap + 1}: {EVENTS[part]}. {'; '.join(said)}.")
+    title = "Blue: pixels and weights loaded; pale: sums in registers; brown: multiply-adds"
+    return stepper(frames, title=title, captions=captions)
+
+
 # --- rates over sizes, under the peak of the core -------------------------------------------------
 
 
 @measured
 def rates(
     sizes: Mapping[float, Timing],
-    work: float,
+    work: Iterable[float],
     peak: float,
     *,
     what: str,
@@ -94,15 +138,14 @@ def rates(
     counted: str = "",
     marks: Mapping[str, float] | None = None,
 ) -> Axes:
-    """Draw GFLOP/s of calls of `work` FLOP over their sizes, under the line `peak` (FLOP/s).
+    """Draw GFLOP/s of calls over their sizes, each of so much `work` (FLOP), under `peak` (FLOP/s).
 
     `what` says what the sizes are. `counts`, one for each size, stand as bars below, as `counted`;
     `marks` are sizes with a name, such as that of a cache.
     """
     x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
-    value, low, high = (
-        work / np.array([(t.median, t.high, t.low) for t in sizes.values()])
-    ).T / 1e9
+    seconds = np.array([(t.median, t.high, t.low) for t in sizes.values()]).T
+    value, low, high = np.array(list(work)) / seconds / 1e9
     _, ax = plt.subplots(figsize=(7, 3.6))
     bars = ax.twinx() if len(counts) else None
     if bars:

@@ -1,332 +1,240 @@
-"""The exercises of lesson 12."""
+"""Lesson 12, stationarity: times with and without vectors, drawings, and the exercises."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from cnnlab.check import kinds, threads
-from cnnlab.plots.style import COLORS, figure
+from cnnlab.check import kinds, machine_code, operation, threads
+from cnnlab.check.inputs import STRIDE_ONE, case
+from cnnlab.kernels import reference
+from cnnlab.measure import bench
+from cnnlab.measure import timing as measure
+from cnnlab.measure.timing import Timing
+from cnnlab.plots import pictures, stepper
+from cnnlab.plots.style import COLORS, GREY, INK, colors, figure, style
+
+BATCH = 8  # images: calls are short beside the turns of other processes
+SIZES = [(1, 1, 9, 9), (3, 4, 9, 12), (2, 2, 5, 21), (1, 7, 14, 29), (17, 3, 8, 37)]  # N F H W
+FIVE = [case("filters of 5 × 5", n, 1, f, h, w, 5) for n, f, h, w in SIZES]
+
+
+def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
+    """Prove a kernel of the operation `name`, with windows one apart."""
+    operation.prove(name, kernel, cases=cases)
+
+
+def timed(name: str, kernels: Mapping, repeats: int = 61) -> dict:
+    """Check kernels of the operation `name` at the network's sizes, and time them in turn."""
+    arrays, _ = bench.layer_arguments(name, BATCH)
+    *given, exact = (a.astype(np.float64) for a in arrays)
+    getattr(reference, name)(*given, exact)
+    for key, kernel in kernels.items():
+        arrays[-1][:] = np.nan
+        kernel(*arrays)
+        measure.same(arrays[-1], exact, name=key)
+    calls = {key: functools.partial(kernel, *arrays) for key, kernel in kernels.items()}
+    return measure.compare(calls, repeats=repeats)
+
+
+def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[str, dict]:
+    """The Timing of forward kernels for rows of other lengths, a multiply-add."""
+    rng, result = np.random.default_rng(0), {name: {} for name in kernels}
+    for n in lengths:
+        x = rng.random((max(1, 128 // n), 1, 28, n + 4), np.float32)
+        w, b = rng.random((6, 1, 5, 5), np.float32), rng.random(6, np.float32)
+        z, exact = (np.empty((len(x), 6, 24, n), dtype) for dtype in (np.float32, float))
+        reference.conv_forward(*(a.astype(float) for a in (x, w, b)), exact)
+        calls = {key: functools.partial(kernel, x, w, b, z) for key, kernel in kernels.items()}
+        for key, call in calls.items():
+            call()
+            measure.same(z, exact, name=f"{key}, rows of {n}")
+        for key, timing in measure.compare(calls, repeats=31).items():
+            result[key][n] = bench.scaled(timing, 1 / (25 * z.size))
+    return result
+
+
+def memory_operations(kernel: Callable) -> dict[str, float] | None:
+    """Loads and stores for each multiply-add in the vector loop of a kernel; None if unknown.
+
+    Read from the machine code of x86, where an instruction that calculates may load, too.
+    """
+    lines = machine_code.hot_loop(machine_code.assembly(kernel)).splitlines()
+    sums = sum("vfmadd" in line or "vmulps" in line for line in lines)
+    stores = sum(bool(re.search(r"vmov\w+\s+%[xyz]mm\d+, \S*\(", line)) for line in lines)
+    touching = sum(bool(re.search(r"\sv\w+ps\s.*\(%", line)) for line in lines)
+    return {"loads": (touching - stores) / sums, "stores": stores / sums} if sums else None
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> Axes:
+    """Draw the time of a multiply-add over the length of a row, of each kernel."""
+    series = {name: list(each.values()) for name, each in result.items()}
+    lines = {name: [timing.median for timing in each] for name, each in series.items()}
+    sizes = list(next(iter(result.values())))
+    ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
+    ax.set_ylabel("time of a multiply-add")
+    return ax
+
+
+@figure
+def fetched(series: Mapping[str, Mapping[float, float]], least: float) -> Axes:
+    """Draw kB that a cache fetches over its size, a curve for each order, above the least."""
+    _, ax = plt.subplots(figsize=(7.5, 3.2))
+    ax.set(xscale="log", yscale="log", xlabel="KiB of cache", ylabel="kB fetched for an image")
+    for name, points in series.items():
+        color = colors(list(series))[list(series).index(name)]
+        ax.plot(list(points), list(points.values()), "o-", color=color, label=name, markersize=4)
+    ax.axhline(least, color=GREY, linestyle="--", linewidth=1.2, label="every byte once")
+    ax.set_xticks(list(points), [f"{size:g}" for size in points])
+    ax.minorticks_off()
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+def what_stays(logs: Mapping[str, Sequence], shapes: Mapping[str, tuple], n: int):
+    """Step through the first n multiply-adds of kernels: a row for each, see `cut`."""
+
+    def draw(k: int, axes: np.ndarray) -> None:
+        for row, (name, log) in zip(axes, logs.items(), strict=True):
+            start, end = cut(log)[k : k + 2]
+            done = [kind for _, kind, _ in log[:end]]
+            text = f"{name}\n\n{done.count('read')} loads\n{done.count('write')} stores"
+            row[0].text(0, 0.5, text, va="center", fontsize=9)
+            row[0].axis("off")
+            for ax, (array, shape) in zip(row[1:], shapes.items(), strict=True):
+                elements(ax, array, shape, log, start, end)
+
+    frames = pages(n, (len(logs), len(shapes) + 1), draw)
+    captions = [f"Multiply-add {k + 1} of each order." for k in range(n)]
+    return stepper.stepper(frames, title="What stays while the rest moves", captions=captions)
+
+
+def pages(n: int, panels: tuple[int, int], draw: Callable) -> list[Figure]:
+    """The n frames of a stepper, each with so many panels, drawn by `draw(k, axes)`."""
+    result = []
+    for k in range(n):
+        with style():
+            page = Figure((4.4, 1.1 * panels[0]), layout="none")
+            edges = {"left": 0.02, "right": 0.98, "bottom": 0.02, "top": 0.92, "hspace": 0.35}
+            draw(k, page.subplots(*panels, gridspec_kw=edges))
+        result.append(page)
+    return result
+
+
+def cut(log: Sequence) -> list[int]:
+    """Where the multiply-adds of a log end, after a 0: each reads the array that is read most."""
+    reads = {name: sum(entry[:2] == (name, "read") for entry in log) for name in "xw"}
+    most = max(reads, key=reads.get)
+    ends = [t + 1 for t, entry in enumerate(log) if entry[:2] == (most, "read")]
+    return [0, *(t + (t < len(log) and log[t][:2] == ("z", "write")) for t in ends)]
+
+
+def elements(ax: Axes, name: str, shape: tuple, log: Sequence, start: int, end: int) -> None:
+    """One array: darker the more often used; what is read or written now; framed what stays."""
+    counts = np.zeros(shape)
+    for array, _, place in log[:end]:
+        if array == name:
+            counts.flat[place] += 1
+    ax.imshow(np.minimum(counts, 3) + 1, cmap="Greys", vmin=0, vmax=12)  # few greys
+    ax.set(xticks=[], yticks=[], title=name)
+    ax.grid(visible=False)
+    now = {place: kind for array, kind, place in log[start:end] if array == name}
+    if not now:  # it stays: what was used last, or of a result what will be written next
+        near = log[end:] if name == "z" else log[:start][::-1]
+        now = {next(place for array, _, place in near if array == name): "stays"}
+    for place, kind in now.items():
+        y, x = np.unravel_index(place, shape)
+        color = {"read": COLORS["vector"], "write": COLORS["device"], "stays": INK}[kind]
+        look = {"fc": color, "ec": color, "lw": 2.5, "ls": "--" if kind == "stays" else "-"}
+        ax.add_patch(plt.Rectangle((x - 0.4, y - 0.4), 0.8, 0.8, fill=kind != "stays", **look))
+
+
+def instructions(programmes: Mapping[str, Sequence[tuple[str, int]]], lanes: int):
+    """Step through vector instructions, (what, first lane) each, of programmes side by side."""
+    width = lanes + max(at for steps in programmes.values() for _, at in steps) + 1
+
+    def draw(k: int, axes: np.ndarray) -> None:
+        for ax, (name, steps) in zip(axes, programmes.items(), strict=True):
+            what, at = steps[k] if k < len(steps) else ("done", -lanes)
+            ax.set_title(f"{name}: {what}; {min(k + 1, len(steps))} so far", fontsize=9)
+            for y, array in enumerate("xz"):
+                ax.text(-1.2, y, array, va="center")
+                for j in range(width if array == "x" else width - 1):
+                    used = at <= j < at + lanes and array == ("x" if what == "load x" else "z")
+                    color = COLORS["device" if what == "store z" else "vector"]
+                    look = {"fc": color if used else "#e4e4e4", "ec": "white"}
+                    ax.add_patch(plt.Rectangle((j - 0.45, y - 0.4), 0.9, 0.8, **look))
+            ax.set(xlim=(-1.5, width), ylim=(1.6, -0.6))
+            ax.axis("off")
+
+    n = max(map(len, programmes.values()))
+    frames = pages(n, (len(programmes), 1), draw)
+    captions = [f"Instruction {k + 1} of each." for k in range(n)]
+    return stepper.stepper(frames, title="The same sums, in vectors", captions=captions)
+
+
+# --- the exercises --------------------------------------------------------------------------------
 
 
 @kinds.kernel(
     "conv_backward_input",
-    "Collapse over n and c: what may an iteration write, and what does it only read?",
-    "An iteration owns dx[n, c]: set it to zero, then scatter the products of all filters f into "
-    "it. No other iteration touches it.",
+    "A task may write its own row, dx[n, c, i], and nothing else. Which rows of dz does it read?",
+    "Row p of dz reaches row i through row k = i - p of the filter: let k run over all for which "
+    "0 <= i - k < P. Along the row you may scatter: who else writes there?",
     by=threads.kernel,
 )
-@numba.njit(parallel=True)
-def backward_input(dz, w, dx):
-    """A scatter is safe inside the task that owns all it scatters to."""
-    N, F, P, Q = dz.shape
-    C, K = dx.shape[1], w.shape[2]
-    for i in numba.prange(N * C):
-        n, c = i // C, i % C
-        out = dx[n, c]
+@numba.njit(parallel=True, fastmath={"contract"})
+def rows_of_pixels(dz, w, dx):
+    """Gather among rows, where tasks would collide; scatter along a row, which has one owner."""
+    (N, F, P, Q), (_, C, H, _), K = dz.shape, dx.shape, w.shape[2]
+    for task in numba.prange(N * C * H):
+        n, c, i = task // (C * H), task // H % C, task % H
+        out = dx[n, c, i]
         out[:] = np.float32(0)
         for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    for k in range(K):
-                        for l in range(K):
-                            out[p + k, q + l] += w[f, c, k, l] * dz[n, f, p, q]
+            for k in range(max(0, i - P + 1), min(K, i + 1)):
+                for l in range(K):
+                    weight, grads = w[f, c, k, l], dz[n, f, i - k]
+                    for q in range(Q):
+                        out[q + l] += weight * grads[q]
 
 
-@kinds.formula(
-    lambda rng: {"filters": int(rng.integers(1, 20)), "kernel": int(rng.integers(1, 9))},
-    "How many windows of one map does a pixel in the middle lie in?",
-    "In kernel × kernel windows of each map, and there is a map for each filter.",
+@kinds.choice(
+    ["output stationary", "input stationary", "weight stationary", "two operands kept"],
+    "How many multiply-adds are there for each store?",
+    "One store for each multiply-add: the results stream past. What is the same in all of them?",
 )
-def reads(filters, kernel):
-    """It lies in kernel² windows of each map."""
-    return filters * kernel * kernel
+def whose_loop():
+    """Every result is loaded and stored; %ymm1, a weight in all its lanes, is all that stays."""
+    return "weight stationary"
 
 
-@kinds.formula(
-    lambda rng: {"channels": int(rng.integers(1, 9)), "kernel": int(rng.integers(1, 9))},
-    "The bias is stored first. What comes after it?",
-    "One store for each weight that takes part: those of all channels.",
+@kinds.kernel(
+    "conv_backward_weights",
+    "How many bytes does a task pass over before it reads the first row of dz again?",
+    "All taps of a filter's row use the same row of dz: let them take turns at each row.",
+    by=threads.kernel,
 )
-def stores(channels, kernel):
-    """The bias, and then one for every tap of every channel."""
-    return 1 + channels * kernel * kernel
-
-
-# --- the order in which loops come to the elements of arrays --------------------------------------
-
-LATEST = 3  # accesses that are outlined: a multiply-add's, or nearly
-PAGE = """\
-<div class="orders" style="max-width:60rem;font:1rem system-ui,sans-serif">
-<canvas width="1200" height="HEIGHT" role="img" style="width:100%" aria-label="Arrays, a row for
- each order of the loops; the elements used last are outlined."></canvas>
-<p style="margin:.3em 0;display:flex;gap:1em;align-items:center">
-<button type="button" style="font:inherit">Play</button>
-<input type="range" min="1" max="LAST" value="START" aria-label="access" style="flex:1"></p>
-<p style="margin:0" aria-live="polite"></p>
-</div>
-<script>
-(() => {
-  const root = document.currentScript?.previousElementSibling
-    ?? [...document.querySelectorAll(".orders")].pop();
-  const { logs, shapes } = DATA, names = Object.keys(shapes);
-  const [canvas, button, slider, line] = ["canvas", "button", "input", "p:last-child"]
-    .map((name) => root.querySelector(name));
-  const draw = canvas.getContext("2d");
-  const show = () => {
-    draw.clearRect(0, 0, 1200, canvas.height);
-    Object.entries(logs).forEach(([kernel, log], row) => {
-      const top = 40 + 270 * row, now = Math.min(+slider.value, log.length);
-      Object.assign(draw, { fillStyle: "#222", font: "24px system-ui" });
-      draw.fillText(kernel, 0, top + 20);
-      draw.fillText(`access ${now}`, 0, top + 55);
-      names.forEach((name, k) => {
-        const [rows, columns] = shapes[name], left = 330 + 290 * k, size = 215 / 6;
-        const counts = Array(rows * columns).fill(0);
-        log.slice(0, now).forEach(([a, kind, at]) => { if (a === k) counts[at] += 1; });
-        draw.fillStyle = "#222";
-        draw.fillText(name, left, top - 8);
-        counts.forEach((n, at) => {
-          const [y, x] = [top + Math.floor(at / columns) * size, left + (at % columns) * size];
-          draw.fillStyle = `rgb(${Array(3).fill(245 - Math.round(150 * (1 - Math.exp(-n / 6))))})`;
-          draw.fillRect(x + 1, y + 1, size - 2, size - 2);
-        });
-        log.slice(Math.max(0, now - LATEST), now).forEach(([a, kind, at]) => {
-          if (a !== k) return;
-          const [y, x] = [top + Math.floor(at / columns) * size, left + (at % columns) * size];
-          Object.assign(draw, { strokeStyle: kind ? "WRITTEN" : "READ", lineWidth: 5 });
-          draw.strokeRect(x + 2, y + 2, size - 4, size - 4);
-        });
-      });
-    });
-    line.textContent = "outlined: the last; blue read, orange written; the darker, the more often";
-  };
-  let timer = 0;
-  button.onclick = () => {
-    clearInterval(timer);
-    button.textContent = timer ? "Play" : "Pause";
-    timer = timer ? 0 : setInterval(() => {
-      slider.value = +slider.value < +slider.max ? +slider.value + 1 : 1;
-      show();
-    }, 120);
-  };
-  slider.oninput = show;
-  show();
-})();
-</script>
-"""
-
-
-@dataclass(frozen=True)
-class Player:
-    """A page's picture of kernels that go through arrays, with a slider for the access."""
-
-    logs: Mapping[str, Sequence]
-    shapes: Mapping[str, tuple[int, int]]
-    start: int
-
-    def __repr__(self) -> str:
-        return f"The accesses of {', '.join(self.logs)}; a slider steps through them on a page."
-
-    def _repr_html_(self) -> str:
-        """The picture, complete in itself."""
-        known = list(self.shapes)
-        logs = {
-            kernel: [[known.index(a), int(kind == "write"), at] for a, kind, at in log]
-            for kernel, log in kept(self.logs, known).items()
-        }
-        data = json.dumps({"logs": logs, "shapes": self.shapes}, separators=(",", ":"))
-        numbers = {"HEIGHT": 30 + 270 * len(logs), "LAST": max(map(len, logs.values()))}
-        numbers |= {"START": self.start, "LATEST": LATEST, "DATA": data}
-        numbers |= {"WRITTEN": COLORS["device"], "READ": COLORS["vector"]}
-        page = PAGE
-        for name, value in numbers.items():
-            page = page.replace(name, str(value))
-        return page
-
-
-def kept(logs: Mapping[str, Sequence], known: Sequence[str]) -> dict[str, list]:
-    """The accesses to the arrays that are drawn."""
-    return {kernel: [entry for entry in log if entry[0] in known] for kernel, log in logs.items()}
-
-
-def stepper(
-    logs: Mapping[str, Sequence], shapes: Mapping[str, tuple[int, int]], start: int = 1
-) -> Player:
-    """A slider over the accesses of kernels to arrays of these shapes (rows, columns), by name."""
-    return Player(logs, {name: tuple(map(int, shape)) for name, shape in shapes.items()}, start)
-
-
-@figure
-def moments(
-    logs: Mapping[str, Sequence], shapes: Mapping[str, tuple[int, int]], at: Sequence[int]
-) -> np.ndarray:
-    """Draw which elements kernels have come to after `at` accesses: a row each, the last outlined.
-
-    Arguments as in `stepper`. The darker, the more often; blue was read, orange written.
-    """
-    shape = len(logs), len(at) * len(shapes)
-    size = (1.6 * shape[1] + 0.6, 1.75 * shape[0] + 0.3)
-    _, axes = plt.subplots(*shape, figsize=size, squeeze=False)
-    for row, (kernel, log) in zip(axes, kept(logs, list(shapes)).items(), strict=True):
-        for column, ax in enumerate(row):
-            moment, name = at[column // len(shapes)], list(shapes)[column % len(shapes)]
-            element_counts(ax, log[:moment], name, shapes[name])
-            ax.set_title(f"{name}, access {moment}", fontsize=9)
-        row[0].set_ylabel(kernel.replace(" ", "\n"), fontsize=9)
-    return axes
-
-
-def element_counts(ax, log: Sequence, name: str, shape: tuple[int, int]) -> None:
-    """One array, after the accesses in `log`."""
-    counts = np.zeros(shape)
-    for array, _, place in log:
-        if array == name:
-            counts.flat[place] += 1
-    ax.imshow(1 - np.exp(-counts / 6), cmap="Greys", vmin=0, vmax=1.6)
-    for array, kind, place in log[-LATEST:]:
-        if array == name:
-            y, x = np.unravel_index(place, shape)
-            look = {
-                "edgecolor": COLORS["device" if kind == "write" else "vector"],
-                "linewidth": 2.5,
-            }
-            ax.add_patch(plt.Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, fill=False, **look))
-    ax.set(xticks=[], yticks=[])
-    ax.grid(visible=False)
-
-
-# --- the kernels of this lesson ------------------------------------------------------------------
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_forward_output_stationary(x, w, b, z):
-    """Gather: an output stays; the inputs and weights that it needs stream past."""
-    N, F, P, Q = z.shape
-    C, K = w.shape[1], w.shape[2]
-    for n in numba.prange(N):
-        for f in range(F):
+@numba.njit(parallel=True, fastmath=True)
+def fast_weights(x, dz, dw):
+    """A row of dz serves K taps while it is in the first cache, not one tap in every pass."""
+    (N, F, P, Q), (_, C, K, _) = dz.shape, dw.shape
+    for task in numba.prange(F * C * K):
+        f, c, k = task // (C * K), task // K % C, task % K
+        dw[f, c, k] = np.float32(0)
+        for n in range(N):
             for p in range(P):
-                for q in range(Q):
-                    total = b[f]
-                    for c in range(C):
-                        for k in range(K):
-                            for l in range(K):
-                                total += w[f, c, k, l] * x[n, c, p + k, q + l]
-                    z[n, f, p, q] = total
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_forward_input_stationary(x, w, b, z):
-    """Scatter: an input stays; its products go to all outputs that need it."""
-    N, F, P, Q = z.shape
-    _, C, H, W = x.shape
-    K = w.shape[2]
-    for n in numba.prange(N):
-        for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    z[n, f, p, q] = b[f]
-        for c in range(C):
-            for i in range(H):
-                for j in range(W):
-                    pixel = x[n, c, i, j]
-                    for f in range(F):
-                        for p in range(max(0, i - K + 1), min(P, i + 1)):
-                            for q in range(max(0, j - K + 1), min(Q, j + 1)):
-                                z[n, f, p, q] += w[f, c, i - p, j - q] * pixel
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_forward_weight_stationary(x, w, b, z):
-    """A weight stays; the whole image streams past."""
-    N, F, P, Q = z.shape
-    C, K = w.shape[1], w.shape[2]
-    for n in numba.prange(N):
-        for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    z[n, f, p, q] = b[f]
-            for c in range(C):
-                for k in range(K):
-                    for l in range(K):
-                        weight = w[f, c, k, l]
-                        for p in range(P):
-                            out, row = z[n, f, p], x[n, c, p + k, l:]
-                            for q in range(Q):
-                                out[q] += weight * row[q]
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_backward_input_gather(dz, w, dx):
-    """Gather: an element of dx stays; it adds a product from each output that used it."""
-    N, F, P, Q = dz.shape
-    _, C, H, W = dx.shape
-    K = w.shape[2]
-    for n in numba.prange(N):
-        for c in range(C):
-            for i in range(H):
-                for j in range(W):
+                row, grads = x[n, c, p + k], dz[n, f, p]
+                for l in range(K):
                     total = np.float32(0)
-                    for f in range(F):
-                        for p in range(max(0, i - K + 1), min(P, i + 1)):
-                            for q in range(max(0, j - K + 1), min(Q, j + 1)):
-                                total += w[f, c, i - p, j - q] * dz[n, f, p, q]
-                    dx[n, c, i, j] = total
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_backward_input_scatter(dz, w, dx):
-    """Scatter: an element of dz stays; its products go to all inputs of its window."""
-    N, F, P, Q = dz.shape
-    _, C, H, W = dx.shape
-    K = w.shape[2]
-    for n in numba.prange(N):
-        for c in range(C):
-            for i in range(H):
-                for j in range(W):
-                    dx[n, c, i, j] = np.float32(0)
-        for f in range(F):
-            for p in range(P):
-                for q in range(Q):
-                    grad = dz[n, f, p, q]
-                    for c in range(C):
-                        for k in range(K):
-                            for l in range(K):
-                                dx[n, c, p + k, q + l] += w[f, c, k, l] * grad
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_backward_weights_weight_stationary(x, dz, dw):
-    """Gather: an element of dw stays; it adds a product from each image and position."""
-    N, F, P, Q = dz.shape
-    _, C, K, _ = dw.shape
-    for i in numba.prange(F * C * K * K):
-        f, c, k, l = i // (C * K * K), i // (K * K) % C, i // K % K, i % K
-        total = np.float32(0)
-        for n in range(N):
-            for p in range(P):
-                row, grads = x[n, c, p + k, l:], dz[n, f, p]
-                for q in range(Q):
-                    total += row[q] * grads[q]
-        dw[f, c, k, l] = total
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_backward_weights_output_stationary(x, dz, dw):
-    """Scatter: an element of dz stays; its products go to all weights of its filter."""
-    N, F, P, Q = dz.shape
-    _, C, K, _ = dw.shape
-    for f in numba.prange(F):
-        dw[f] = np.float32(0)
-        for n in range(N):
-            for p in range(P):
-                for q in range(Q):
-                    grad = dz[n, f, p, q]
-                    for c in range(C):
-                        for k in range(K):
-                            for l in range(K):
-                                dw[f, c, k, l] += x[n, c, p + k, q + l] * grad
+                    for q in range(Q):
+                        total += grads[q] * row[q + l]
+                    dw[f, c, k, l] += total

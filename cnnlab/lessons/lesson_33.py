@@ -13,6 +13,7 @@ from matplotlib.patches import FancyArrowPatch, Patch
 from cnnlab import cuda, data
 from cnnlab.check import inputs, kinds
 from cnnlab.check.verdict import Verdict, differences
+from cnnlab.cuda.emulator.cache import dram
 from cnnlab.cuda.emulator.faults import ATOMIC, WRITE
 from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.step import OnDevice
@@ -123,12 +124,11 @@ extern "C" __global__ void my_backward(const float* dz, const float* w, const fl
 # --- when the host asks for each launch of a step, and when the device works on it ----------------
 
 MODEL = "T4"
-FEW = 2, 4  # images of the batches that are traced: each image adds the same
 COPIES = 20  # of a launch in a graph, so that asking for it does not count
 
 
 class Work(NamedTuple):
-    """A launch of a step: bytes moved, as if nothing were cached, and seconds of the device."""
+    """A launch of a step: bytes of DRAM, behind the L2 of `MODEL`, and seconds of the device."""
 
     kernel: str
     moved: float
@@ -150,24 +150,21 @@ def said() -> str:
     if cuda.gpu()[0]:
         return f"measured on {cuda.where()}: the host's clock, and events after each launch"
     asking = f"{1e6 * LAUNCH:g} µs to ask for a launch"
-    return f"a model, not measured: {asking}, and bytes by the bandwidth of a {MODEL}"
+    return f"a model, not measured: {asking}, and DRAM bytes by the bandwidth of a {MODEL}"
 
 
 def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, list[Work]]:
     """What each launch of a step of `make(batch)` costs, in order, for each of the batches."""
-    small, large = (_moved(make, n) for n in FEW)
     result = {}
     for batch in batches:
-        grown = (batch - FEW[0]) / (FEW[1] - FEW[0])
-        moved = [
-            low + (high - low) * grown
-            for low, high in zip(small.values(), large.values(), strict=True)
-        ]
+        with cuda.traced(most=0) as traces:
+            make(batch)()
+        moved = [sum(one) for one in dram(traces, GPUS[MODEL].cache)]
         if cuda.gpu()[0]:
             seconds = _measured(make(batch))
         else:
             seconds = [n / GPUS[MODEL].bandwidth for n in moved]
-        names = (kernel for _, kernel in small)
+        names = (trace.kernel for trace in traces)
         result[batch] = [Work(*one) for one in zip(names, moved, seconds, strict=True)]
     return result
 
@@ -208,13 +205,6 @@ def busy(launches: Sequence[Launch]) -> float:
     """The share of the time, from the first asking to the last end, in which the device works."""
     whole = max(one.end for one in launches) - launches[0].asked
     return sum(one.end - one.begin for one in launches) / whole
-
-
-def _moved(make: Callable[[int], OnDevice], batch: int) -> dict[tuple[int, str], int]:
-    """The bytes that each launch of a step moves, by number and kernel."""
-    with cuda.traced() as traces:
-        make(batch)()
-    return {(number, trace.kernel): trace.moved() for number, trace in enumerate(traces)}
 
 
 def _measured(step: OnDevice) -> list[float]:
@@ -301,7 +291,7 @@ def launches_costs(result: Sequence[Work], *, timed: bool = False) -> Axes:
     for y, (cost, value) in enumerate(zip(result, values, strict=True)):
         amount = in_words(cost.seconds) if timed else f"{value:.3g} MB"
         note(ax, f"{amount}, {value / whole:.1%}", (value, y), (5, 0), va="center", fontsize=9)
-    unit = "µs, by the GPU's events" if timed else "MB moved, as if nothing were cached"
+    unit = "µs, by the GPU's events" if timed else f"MB between DRAM and a {MODEL}'s L2, a model"
     ax.set(xlabel=unit, xlim=(0, 1.3 * max(values)))
     return as_rows(ax, names)
 

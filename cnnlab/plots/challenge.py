@@ -158,7 +158,7 @@ def count(operation: str, functions: Mapping[str, Callable], batch: int = 1) -> 
     for name, function in functions.items():
         with cuda.traced() as traces:
             checked(operation, name, function, arrays, options if takes_stride(function) else ())
-        moved[name] = sum(trace.moved() for trace in traces)
+        moved[name] = sum(trace.requested() for trace in traces)
     return Traffic(operation, moved, sum(array.nbytes for array in arrays))
 
 

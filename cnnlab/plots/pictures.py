@@ -60,32 +60,6 @@ def loads(
 
 
 @figure
-def access_maps(logs: Mapping[str, Sequence], arrays: Sequence[str]) -> Axes:
-    """Draw the element that each access goes to, in order: a row per kernel, a panel per array.
-
-    `logs` are those of `check.access_log.accesses`, by kernel.
-    """
-    shape = len(logs), len(arrays)
-    size = (9, 0.6 + 1.5 * len(logs))
-    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharex=True, sharey="col")
-    for row, (kernel, log) in zip(axes, logs.items(), strict=True):
-        for ax, array in zip(row, arrays, strict=True):
-            for kind, color in (("read", COLORS["vector"]), ("write", COLORS["device"])):
-                steps_seen = [t for t, entry in enumerate(log) if entry[:2] == (array, kind)]
-                places = [log[t][2] for t in steps_seen]
-                ax.plot(steps_seen, places, ".", color=color, markersize=3, label=kind)
-            ax.locator_params(nbins=4, integer=True)
-        row[0].set_ylabel(kernel, rotation=0, ha="right", va="center")
-    for ax, array in zip(axes[0], arrays, strict=True):
-        ax.set_title(f"place in {array}", fontsize=10)
-    for ax in axes[-1]:
-        ax.set_xlabel("access number")
-    look = {"frameon": False, "markerscale": 3, "ncols": 2, "fontsize": 8}
-    axes[0, 0].legend(loc="lower left", bbox_to_anchor=(-0.9, 1.0), **look)
-    return axes
-
-
-@figure
 def schedules(steps: Mapping[str, Callable], size: int, n: int) -> np.ndarray:
     """Draw what schedules do on `size` ranks with n elements: rounds downwards, ranks across.
 

@@ -1,7 +1,6 @@
 """Pictures of a run of ranks, virtual or real: what each does when, and who sends to whom.
 
-They are drawn from a `cnnlab.ranks.record.Record`. Virtual seconds are called that on the axis, and
-so is a network that was slowed.
+They are drawn from a `cnnlab.ranks.record.Record`. Virtual seconds are called that on the axis.
 """
 
 import argparse
@@ -72,7 +71,7 @@ def unit_of(record: Record) -> tuple[float, str]:
     scale, name = time_unit(record.span()[1])
     if record.virtual:
         return scale, f"virtual {name} ({record.network})"
-    return scale, f"{name} (network slowed to {record.network})" if record.network else name
+    return scale, name
 
 
 def in_bytes(n: int) -> str:

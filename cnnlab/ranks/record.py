@@ -37,7 +37,7 @@ class Message(NamedTuple):
 class Record:
     """A run of `size` ranks, for the pictures of `cnnlab.plots.ranks`.
 
-    `network` describes one that the machine has not: of virtual ranks, or the slowed one of real.
+    `network` describes that of virtual ranks.
     """
 
     size: int
@@ -71,10 +71,10 @@ class Record:
 # --- from the log of each rank --------------------------------------------------------------------
 
 
-def record(logs: Sequence[Sequence[Event]], network: str = "") -> Record:
+def record(logs: Sequence[Sequence[Event]]) -> Record:
     """What ranks did, from the log of each: between two messages they computed.
 
-    Times count from the first of all. `network` is that of `slow.network`, if it was one.
+    Times count from the first of all.
     """
     zero = min((event.begin for log in logs for event in log), default=0.0)
     moved = [[e._replace(begin=e.begin - zero, end=e.end - zero) for e in log] for log in logs]
@@ -86,7 +86,7 @@ def record(logs: Sequence[Sequence[Event]], network: str = "") -> Record:
                 between(log, "send", peer), between(moved[peer], "receive", rank), strict=True
             )
             messages += [Message(rank, peer, a.n_bytes, a.begin, b.end) for a, b in pairs]
-    return Record(len(logs), events, messages, network=network)
+    return Record(len(logs), events, messages)
 
 
 def between(log: Sequence[Event], kind: str, peer: int) -> list[Event]:

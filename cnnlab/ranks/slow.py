@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cnnlab.ranks.record import Event
 from cnnlab.ranks.virtual import Link
 from cnnlab.ranks.virtual.calls import ANY_TAG, ANYONE, TAGS, Calls, checked, destination
 from cnnlab.ranks.virtual.messages import ANY, Waits
@@ -44,11 +43,10 @@ def network(latency: float, bandwidth: float, comm=None) -> Iterator["Slow"]:
 
 
 class Wire:
-    """The link of a rank: until when its messages keep it busy, and the log for `trace.record`."""
+    """The link of a rank, and until when its messages keep it busy."""
 
     def __init__(self, link: Link):
         self.link, self.free = link, 0.0
-        self.log: list[Event] = []
         self.pending: list[SlowRequest] = []  # whose bytes MPI may still need
 
     def send(self, n_bytes: int, now: float) -> tuple[float, float]:
@@ -96,12 +94,12 @@ class Slow(Calls):
 
     where, begun = "a slowed network", CallUnderWay
 
-    def __init__(self, comm, link: Link, wire: Wire | None = None, ranks=None):
+    def __init__(self, comm, link: Link, wire: Wire | None = None, n_ranks=None):
         self.comm, self.apart = comm.Dup(), comm.Dup()  # for the program, and for collectives
         self.rank, self.size, self.members = comm.rank, comm.size, range(comm.size)
-        self.wire, self.ranks = wire or Wire(link), ranks or list(self.members)  # of the network
+        self.wire, self.n_ranks = wire or Wire(link), n_ranks or comm.size  # of the network
         self.tag, self._calls = None, 0  # the one tag of a collective's messages
-        self.crowded = len(self.ranks) > thread_pool.usable_cores()
+        self.crowded = self.n_ranks > thread_pool.usable_cores()
 
     def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG) -> "SlowRequest":
         """Begin to receive an object of at most LARGEST_OBJECT bytes, which `wait` returns."""
@@ -110,7 +108,7 @@ class Slow(Calls):
     def Split(self, color: int, key: int = 0) -> "Slow":
         """A communicator of the ranks with the same colour, in the order of their keys."""
         part = self.comm.Split(color, key)
-        made = Slow(part, self.wire.link, self.wire, part.allgather(self.ranks[self.rank]))
+        made = Slow(part, self.wire.link, self.wire, self.n_ranks)
         part.Free()
         return made
 
@@ -121,22 +119,15 @@ class Slow(Calls):
         self.comm.Free()
         self.apart.Free()
 
-    def note(self, kind: str, begin: float, end: float, peer: int = ANY, n_bytes: int = 0) -> None:
-        """Add to the log what this rank did; `peer` is one of this communicator's."""
-        peer = self.ranks[peer] if peer != ANY else peer
-        self.wire.log.append(Event(self.ranks[self.rank], kind, begin, end, peer, n_bytes))
-
     def _send(self, what, dest: int, tag: int, pickled: bool = False) -> "SlowRequest":
-        begin = clock()
         what = np.frombuffer(pickle.dumps(what), np.uint8) if pickled else checked("buf", what)
         dest, tag = self._peer("dest", dest), self._tag(tag, False)
-        out, seen = self.wire.send(what.nbytes, begin)
+        out, seen = self.wire.send(what.nbytes, clock())
         place = np.empty(HEAD + what.nbytes, np.uint8)
         place[:HEAD].view(float)[0], place[HEAD:] = seen, what.reshape(-1).view(np.uint8)
         real = self.comm.Isend(place, dest, tag if self.tag is None else self.tag)
         request, pending = SlowRequest(self, real, place, out=out), self.wire.pending
         pending[:] = [request, *(one for one in pending if not one.landed())]
-        self.note("send", begin, clock(), dest, what.nbytes)
         return request
 
     def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> "SlowRequest":
@@ -185,15 +176,14 @@ class SlowRequest(Waits):
     def Wait(self, status=None) -> bool:
         """Wait until it is done: a send is out, a message may be seen."""
         if not self.done:
-            begin = clock()
             self.landed(wait=True)
-            self._finish(begin, status)
+            self._finish(status)
         return True
 
     def Test(self, status=None) -> bool:
         """Whether it is done; then it needs no `Wait`."""
         if not self.done and self.landed() and clock() >= self._due():
-            self._finish(clock(), status)
+            self._finish(status)
         return self.done
 
     def object(self):
@@ -222,24 +212,19 @@ class SlowRequest(Waits):
         """When it may be done."""
         return self.place[:HEAD].view(float)[0] if self.out is None else self.out
 
-    def _finish(self, begin: float, status) -> None:
+    def _finish(self, status) -> None:
         """Hand the message over when it is due."""
         from mpi4py import MPI
 
-        comm, due = self.comm, self._due()
+        due = self._due()
         if self.into is not None:
             self.into.reshape(-1).view(np.uint8)[: self.n_bytes] = self._content()
-        while (now := clock()) < due:
-            if comm.crowded:  # then others have to spin, too
+        while clock() < due:
+            if self.comm.crowded:  # then others have to spin, too
                 os.sched_yield()
         self.done = True
-        if self.out is not None:
-            comm.note("wait", begin, now)
-            return
-        source = self.status.Get_source()
-        comm.note("receive", begin, now, source, self.n_bytes)
-        if status is not None:
-            status.Set_source(source)
+        if self.out is None and status is not None:
+            status.Set_source(self.status.Get_source())
             status.Set_tag(self.status.Get_tag())
             status.Set_elements(MPI.BYTE, self.n_bytes)
 

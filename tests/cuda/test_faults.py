@@ -237,7 +237,7 @@ def test_of_many_blocks_a_sample_is_traced_and_the_report_says_so(monkeypatch):
     assert blocks == n_blocks and traced == len(set(result.block)) and {0, 1} <= set(result.block)
     assert len(result) < 11_000 and not result.faults()
     assert f"{len(result):,} accesses in a sample of {traced:,} of 5,000 blocks" in str(result)
-    assert abs(result.moved() / (8 * n) - 1) < 0.01
+    assert abs(result.requested() / (8 * n) - 1) < 0.01
     unguarded = Traced(kernel(COPY.replace("if (i < n) ", "")))
     unguarded.launch("k", (n_blocks,), (32,), floats(n), out, n)
     faults = unguarded.trace.faults()

@@ -46,11 +46,9 @@ def test_sectors_of_a_warp(index, sectors):
     assert result.sectors("out", write=True).tolist() == [4]
     assert result.traffic()["a"] == {
         "reads": 32, "writes": 0, "bytes": 128, "requests": 1, "sectors": sectors,
-        "moved": 32 * sectors,
+        "requested": 32 * sectors,
     }  # fmt: skip
-    assert result.moved() == 32 * (sectors + 4)
-    distinct = {"0": 1, "i / 8": 1}.get(index, 4)  # sectors for the bytes that are needed
-    assert result.ideal("a").tolist() == [distinct]
+    assert result.requested() == 32 * (sectors + 4)
 
 
 @pytest.mark.parametrize(

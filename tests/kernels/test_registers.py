@@ -25,6 +25,7 @@ from cnnlab.kernels.registers import (
     smaller,
     spread,
     store,
+    summed,
     totals,
     transposed,
     where_at_most,
@@ -127,16 +128,16 @@ scalar = r".*(?:add|sub|mul|div)[0-9]*ss .*|.*f(?:madd|add|sub|mul|div)[ \t]+s[0
 budget = registers.budget(registers.detected())
 for shape, (rows, columns) in zip(budget._fields, (*budget[:3], (budget.tall, 1))):
     @numba.njit(error_model="numpy")
-    def multiply(w, x, z, limit, tables, r):
-        lanes.multiply_in(registers.tile(rows, columns), w, w, x, z, limit, tables, r)
+    def multiply(w, x, z, tables, r):
+        lanes.multiply_in(registers.tile(rows, columns), w, w, x, z, tables, r)
 
     @numba.njit(error_model="numpy")
-    def add_products(dz, x, dw, n, tables, r):
-        lanes.add_products_in(registers.tile(rows, columns), dz, x, dw, n, tables, r)
+    def add_products(dz, x, dw, tables, r):
+        lanes.add_products_in(registers.tile(rows, columns), dz, x, dw, tables, r)
 
     for kernel in (multiply, add_products)[: 1 if shape in ("broad", "tall") else 2]:
         modules.clear()
-        kernel.compile(f"({flat}, {flat}, {flat}, int64, {offsets}, {offsets})")
+        kernel.compile(f"({flat}, {flat}, {flat}, {offsets}, {offsets})")
         code = hot_loop(cross_compiled() if system else next(iter(kernel.inspect_asm().values())))
         slow = re.findall(f".*gather.*|{scalar}", code)
         sums = len(ARITHMETIC.findall(code)), rows * columns
@@ -229,16 +230,29 @@ def test_arithmetic_is_element_by_element(symbol, expression, expected):
     assert np.isnan(out[:2]).all() and np.isnan(out[5:]).all()
 
 
-def test_a_sum_grows_in_place_and_is_added_up_vector_by_vector():
+def test_a_sum_grows_in_place_and_its_vectors_are_added_up():
     @numba.njit
-    def kernel(a, w):
+    def kernel(a, w, out):
         s = block(np.float32(1), 2)
         for i in range(4):
             s += w * load(a, i, s)
+        store(out, 0, summed(s))
         return totals(s)
 
-    expected = [LANES + 0.5 * A[i : i + 4].astype(float).sum() for i in (0, 1)]
-    np.testing.assert_allclose(kernel(A, np.float32(0.5)), expected, rtol=1e-6)
+    out = np.zeros(LANES, np.float32)
+    each = kernel(A, np.float32(0.5), out)
+    exact = [LANES + 0.5 * A[i : i + 4].astype(float).sum() for i in (0, 1)]
+    np.testing.assert_allclose(each, exact, rtol=1e-6)
+    expected = 2 + 0.5 * sum(A[i : i + 4].astype(float).sum(0) for i in (0, 1))
+    np.testing.assert_allclose(out, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, LANES, 2 * LANES + 3])
+def test_the_lanes_of_each_gradient_are_added_to_it(n):
+    sums = np.random.default_rng(0).random((n, LANES), np.float32)
+    grads = np.ones(n + 1, np.float32)
+    lanes.add_lanes(sums.reshape(-1), grads[:n])
+    np.testing.assert_allclose(grads, [*(1 + sums.sum(1)), 1], rtol=1e-6)
 
 
 def test_bits_are_shifted():

@@ -7,9 +7,25 @@ the second and later of equal ones.
 WAITS = "a rank that the fold leaves out only waits: without that round its messages are the same"
 LONGER = "a longer row holds positions that no result takes"
 ROW = "row = np.empty(((z.shape[2] - 1) * W + z.shape[3] - 1) * stride + 1, np.float32)"
+ROOM = "more zeros than the border needs, which nobody reads"
+WIDE = "wide = np.zeros((F, H + K - 1, W + K - 1), w.dtype)"
+TALLER = "wide = np.zeros((F, H + K + 1, W + K - 1), w.dtype)"
+WIDER = "wide = np.zeros((F, H + K - 1, W + K + 1), w.dtype)"
+LAST = "a tile is wider than one pixel and divides the row, so the last begins before that, too"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[2] - 1", "[2] + 1"), 0): LONGER,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
+    ("12_stationarity", "no_bounds", WIDE, TALLER, 0): ROOM,
+    ("12_stationarity", "no_bounds", WIDE, WIDER, 0): ROOM,
+    ("12_stationarity", "sum_a_filter", WIDE, TALLER, 0): ROOM,
+    ("12_stationarity", "sum_a_filter", WIDE, WIDER, 0): ROOM,
+    (
+        "06_registers",
+        "tiles",
+        "for q in range(0, z.shape[2], pixels):",
+        "for q in range(0, z.shape[2] - 1, pixels):",
+        0,
+    ): LAST,
 }

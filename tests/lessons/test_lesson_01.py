@@ -1,9 +1,11 @@
-import json
-import re
-
+import nbformat
+import numba
 import numpy as np
 import pytest
 
+from cnnlab.course import parts
+from cnnlab.course.render import kernel_source
+from cnnlab.kernels import loops, reference
 from cnnlab.lessons import lesson_01
 
 RNG = np.random.default_rng(0)
@@ -11,26 +13,62 @@ X, W = RNG.random((7, 9)), RNG.normal(size=(3, 3))
 Z = np.array([[(X[p : p + 3, q : q + 3] * W).sum() for q in range(7)] for p in range(5)])
 
 
-def test_a_slider_goes_over_every_position_and_carries_what_it_draws():
-    page = lesson_01.slider(X, W, Z, start=(1, 2))._repr_html_()
-    assert re.search(r'max="(\d+)" value="(\d+)"', page).groups() == ("34", "9")
-    data = json.loads(re.search(r"= (\{\"x\".*\});", page)[1])
-    for name, array in {"x": X, "w": W, "z": Z}.items():
-        np.testing.assert_allclose(data[name], array, atol=5e-4)
-    assert "http" not in page and "5 × 7 positions" in repr(lesson_01.slider(X, W, Z))
+def test_the_kernels_of_the_cells_are_those_of_the_package():
+    nb = nbformat.read(parts.NOTEBOOKS / "01_convolution.ipynb", as_version=4)
+    code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    for name in ("forward", "backward_weights", "backward_bias", "backward_input"):
+        assert kernel_source(f"loops.conv_{name}") in code
 
 
-def test_a_slider_wants_a_result_for_each_position():
-    with pytest.raises(ValueError, match=r"z: expected shape \(5, 7\), got \(5, 6\)"):
-        lesson_01.slider(X, W, Z[:, 1:])
+def test_a_step_of_the_window_says_what_it_shares_and_how_much_is_done():
+    stepper = lesson_01.sliding(X, W, Z, [(0, 0), (0, 1), (1, 2), (4, 6)])
+    assert len(stepper) == 4
+    for results, adds, shared in ((1, 9, 0), (2, 18, 6), (10, 90, 4), (35, 315, 0)):
+        counter = f"Results: {results}; multiply-adds: {adds}."
+        assert f"{counter} Pixels shared with the frame before: {shared}." in stepper.html
 
 
-def test_frames_show_the_window_its_products_and_what_is_done():
-    page = lesson_01.frames(X, W, Z, [(0, 0), (4, 6)]).figure
-    image, products, result = page.axes[3:]
-    np.testing.assert_allclose(products.images[0].get_array(), X[4:7, 6:9] * W)
-    assert image.patches[0].get_xy() == (5.5, 3.5) and image.patches[0].get_width() == 3
-    assert np.isfinite(result.images[0].get_array().filled(np.nan)).all()
-    first = page.axes[2].images[0].get_array().filled(np.nan)
-    assert np.isfinite(first).sum() == 1 and first[0, 0] == Z[0, 0]
-    assert f"{Z[4, 6]:.2f}" in result.get_title()
+def test_the_uses_of_dz_are_five_frames():
+    assert len(lesson_01.uses()) == 5
+
+
+@pytest.mark.parametrize("function, share", [(loops.conv_backward_bias, 1), (np.sum, 1 / 3)])
+def test_the_longest_chain_is_a_share_of_the_terms(function, share):
+    numpy = lambda dz, db: np.sum(dz, axis=(0, 2, 3), out=db)  # noqa: E731
+    got = lesson_01.longest_chain(numpy if function is np.sum else function)
+    assert 0.99 * share < got <= share if share == 1 else 0 < got < share
+
+
+def test_one_suspect_is_wrong():
+    dz, w, x = (
+        RNG.normal(size=(2, 3, 4, 6)),
+        RNG.normal(size=(3, 1, 4, 4)),
+        RNG.random((2, 1, 7, 9)),
+    )
+    got, expected = np.empty_like(x), np.empty_like(x)
+    lesson_01.suspects["input"](dz, w, got)
+    reference.conv_backward_input(dz, w, expected)
+    wrong = abs(got - expected).max(axis=(0, 1, 2)) > 1e-12
+    assert wrong.tolist() == [False] * 5 + [True] * 4
+
+
+def test_the_inner_loop_is_that_of_the_arguments():
+    x, z = np.zeros((1, 1, 7, 7), np.float32), np.zeros((1, 1, 3, 3), np.float32)
+    w, b = np.zeros((1, 1, 5, 5), np.float32), np.zeros(1, np.float32)
+    passed = lesson_01.inner_loop(loops.conv_forward, x, w, b, z, 1)
+    known = lesson_01.inner_loop(loops.conv_forward, x, w, b, z)
+    assert 4 <= len(known) <= len(passed) < 20
+
+    @numba.njit
+    def adds_only(a):
+        for i in range(a.size):
+            a[i] += 1
+
+    assert lesson_01.inner_loop(adds_only, b) == []
+
+
+def test_a_bar_for_each_way():
+    times = {"long": {"passed": 0.8, "known": 0.7}, "no way": {"none": 0.5}}
+    ax = lesson_01.term_times(times, 0.8)
+    assert sorted(bar.get_width() for bar in ax.patches) == [0.5, 0.7, 0.8]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["long", "no way"]

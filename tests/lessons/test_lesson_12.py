@@ -1,25 +1,47 @@
-import json
-import re
+"""Lesson 12: what its cells count is what the package counts, and its pictures show it."""
 
+import numpy as np
 import pytest
 
-from cnnlab.lessons import lesson_12
+from cnnlab.check.access_log import accesses
+from cnnlab.lessons import lesson_12 as lesson
+from tests.lessons import breaking
 
-LOG = [("x", "read", 0), ("b", "read", 0), ("x", "read", 3), ("z", "write", 1)]
-SHAPES = {"x": (2, 2), "z": (1, 2)}
-
-
-def test_the_stepper_has_every_access_to_the_arrays_that_it_draws():
-    page = lesson_12.stepper({"one": LOG}, SHAPES, start=2)._repr_html_()
-    data = json.loads(re.search(r"= (\{.*\}), names", page)[1])
-    assert data == {
-        "logs": {"one": [[0, 0, 0], [0, 0, 3], [1, 1, 1]]},
-        "shapes": {"x": [2, 2], "z": [1, 2]},
-    }
-    assert 'max="3" value="2"' in page
+PATH = breaking.NOTEBOOKS / "12_stationarity.ipynb"
+LOG = [("x", "read", 0), ("w", "read", 0), ("x", "read", 3), ("w", "read", 1), ("z", "write", 1)]
 
 
-@pytest.mark.parametrize("at, outlined", [(1, [1, 0]), (3, [2, 1])])
-def test_moments_outline_the_last_accesses(at, outlined):
-    axes = lesson_12.moments({"one": LOG}, SHAPES, at=[at], title="T")
-    assert [len(ax.patches) for ax in axes[0]] == outlined
+@pytest.fixture(scope="module")
+def kernels():
+    """The kernels of the first cells with matter, and the cell that logs accesses."""
+    import numba
+
+    names = {"np": np, "numba": numba, "lesson": lesson}
+    cells = breaking.read(PATH)
+    for k in breaking.matter(cells)[:3]:
+        source = cells[k].source.partition("\n\n\norders =")[0].partition("\n\n\nsmall =")[0]
+        exec(source, names)
+    return names
+
+
+@pytest.mark.parametrize("order", ["output", "input", "weight"])
+def test_the_lesson_logs_what_the_package_logs(kernels, order):
+    kernel = kernels[f"{order}_stationary"]
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.random((1, 1, 6, 7)), "w": rng.random((2, 1, 3, 3)), "b": rng.random(2)}
+    arrays["z"] = np.empty((1, 2, 4, 5))
+    expected = [entry for entry in accesses(kernel, **arrays) if entry[0] != "b"]
+    assert kernels["accesses"](kernel, 2, 6, 7, 3) == expected
+
+
+def test_a_log_is_cut_after_each_multiply_add():
+    assert lesson.cut(LOG) == [0, 1, 3]
+    assert lesson.cut([LOG[1], LOG[0], LOG[2], LOG[4]]) == [0, 2, 4]
+
+
+def test_steppers_have_a_frame_for_each_step():
+    log = [("w", "read", 0), ("x", "read", 0), ("x", "read", 3), ("z", "write", 1)]
+    shapes = {"x": (2, 2), "w": (1, 1), "z": (1, 2)}
+    assert len(lesson.what_stays({"a": log, "b": log}, shapes, 2)) == 2
+    steps = [("load x", 0), ("store z", 0)]
+    assert len(lesson.instructions({"a": steps, "b": steps[:1]}, lanes=4)) == 2

@@ -60,15 +60,6 @@ def test_loads_end_where_the_work_ends():
     assert ends == [3, 2]
 
 
-def test_access_maps_show_what_was_read_and_written():
-    log = [("x", "read", 0), ("x", "read", 3), ("z", "write", 1)]
-    axes = pictures.access_maps({"kernel": log}, ["x", "z"])
-    assert [list(line.get_ydata()) for line in axes[0, 0].lines] == [[0, 3], []]
-    assert [list(line.get_ydata()) for line in axes[0, 1].lines] == [[], [1]]
-    (ax,) = pictures.access_maps({"kernel": 300 * log}, ["z"])[0]
-    assert list(ax.lines[1].get_xdata()) == [*range(2, 900, 3)], "every access, however many"
-
-
 def test_every_schedule_has_a_panel():
     axes = pictures.schedules({"ring": ring, "tree": tree}, 4, 8)
     assert [ax.get_title().split(":")[0].split(",")[0] for ax in np.ravel(axes)] == ["ring", "tree"]

@@ -54,12 +54,10 @@ def test_the_legend_has_what_occurs_and_the_axis_begins_at_0():
     assert ax.get_xlim()[0] == 0 and ax.get_xlabel() == "ms"
 
 
-def test_virtual_and_slowed_time_are_called_that():
+def test_virtual_time_is_called_that():
     virtual, real = ran(2), Record(2, [Event(0, "send", 0, 1e-5, 1, 8)], [])
-    slowed = Record(2, real.events, real.messages, network="links of 1 s and 1 GB/s")
     draw = ranks.over_time
     assert "virtual ms (links of 1 ms and 1 MB/s)" in draw(virtual).get_xlabel()
-    assert "µs (network slowed to links of 1 s and 1 GB/s)" in draw(slowed).get_xlabel()
     assert draw(real).get_xlabel().endswith("µs")
     text = description(ranks.over_time(virtual, title="A chain").figure, "")
     assert text.startswith("A chain. Horizontal: virtual ms")

@@ -110,9 +110,6 @@ with network(LATENCY, BANDWIDTH) as comm:
     in_order_and_whole(comm)
     if comm.size > 1:
         takes_its_time(comm)
-    sent = [e for e in comm.wire.log if e.kind == "send"]
-    came = [e for e in comm.wire.log if e.kind == "receive"]
-    assert real.allreduce(len(sent)) == real.allreduce(len(came)) > 0 or comm.size == 1
     for name in ("Spawn", "Split_type"):
         try:
             getattr(comm, name)

@@ -77,7 +77,8 @@ class Accesses:
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
-    the faults that it saw.
+    the faults that it saw. `touched` has a row for each sector of the arguments and each block, of
+    all blocks: the sector's number, and flags, see `cnnlab.cuda.emulator.cache`.
     """
 
     kernel: str
@@ -97,6 +98,7 @@ class Accesses:
     beyond: list[dict] = field(default_factory=list)
     compiler: list[KernelFault] = field(default_factory=list)
     sampled: tuple[int, int] | None = None
+    touched: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.thread)

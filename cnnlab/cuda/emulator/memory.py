@@ -12,6 +12,7 @@ GUARD = 64 * 1024  # bytes: of a page on every machine, or several
 STACK = 576 * 1024  # bytes of a thread: CUDA's 512 KB of local memory, calls, and the guard
 NEAR = 64 * 1024  # bytes before and after each argument that may be accessed, and are recorded
 APART = 16 << 30, 1 << 30, 1 << 24  # bytes between arguments: an int indexes 8 GB of floats
+SECTOR = 32  # bytes: the least that a GPU fetches (CUDA C++ Best Practices Guide)
 _system = ctypes.CDLL(None, use_errno=True)
 
 
@@ -46,6 +47,14 @@ def stacks(n: int = 1024) -> np.ndarray:
     return room
 
 
+def place(array) -> int:
+    """Where an array begins, had the memory that it is part of begun at a sector, as on a GPU."""
+    owner = array
+    while hasattr(getattr(owner, "base", None), "base"):
+        owner = owner.base
+    return address(array) - address(owner) % SECTOR
+
+
 class Arena:
     """Copies of a kernel's arrays, NumPy's or CuPy's, far apart; those that overlap do so here.
 
@@ -66,10 +75,11 @@ class Arena:
         for group, start, end, room in zip(groups, starts, ends, rooms, strict=True):
             protect(at - NEAR, room + 2 * NEAR, mmap.PROT_READ | mmap.PROT_WRITE)
             self.windows.append((at - NEAR, at + room + NEAR))
-            self.regions.append((at, end - start, group))
+            first = at + min(place(arrays[i]) for i in group) % SECTOR
+            self.regions.append((first, end - start, group))
             for i in group:
-                place, a = at + address(arrays[i]) - start, arrays[i]
-                memory = (ctypes.c_char * max(a.nbytes, 1)).from_address(place)
+                a, there = arrays[i], first + address(arrays[i]) - start
+                memory = (ctypes.c_char * max(a.nbytes, 1)).from_address(there)
                 copies[i] = np.frombuffer(memory, a.dtype, a.size).reshape(a.shape)
             at += room + self.apart
         self.copies = [copies[i] for i in range(len(arrays))]

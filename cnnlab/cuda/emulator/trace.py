@@ -1,12 +1,11 @@
-"""How a kernel uses memory: coalescing, bank conflicts and traffic."""
+"""How a kernel uses memory: requests and their coalescing, bank conflicts."""
 
 import numpy as np
 
 from cnnlab.cuda.emulator.faults import WARP, WRITE, Accesses, joined
+from cnnlab.cuda.emulator.memory import SECTOR
 from cnnlab.runtime.arguments import table
 
-# The least that a GPU fetches, in bytes (CUDA C++ Best Practices Guide, "Coalesced Access").
-SECTOR = 32
 BANKS = 32  # of shared memory, each 4 bytes wide
 
 
@@ -52,12 +51,6 @@ class Trace(Accesses):
         requests = self._bytes(name, write)
         return np.array([len(np.unique(places // SECTOR)) for places in requests], int)
 
-    def ideal(self, name: str, write: bool | None = None) -> np.ndarray:
-        """The number of sectors that each request would touch if its bytes lay side by side."""
-        requests = self._bytes(name, write)
-        item = self.arrays[self._number(name)].item
-        return np.array([-(-len(np.unique(places)) * item // SECTOR) for places in requests], int)
-
     def conflicts(self, name: str, write: bool | None = None) -> np.ndarray:
         """The number of turns that each request for a shared array takes: 1 without a conflict.
 
@@ -76,7 +69,7 @@ class Trace(Accesses):
         """Reads, writes, bytes, requests and their cost, for each array that was accessed.
 
         `sectors` is the mean number of sectors per request (global memory), `turns` that of turns
-        (shared memory); `moved` is the bytes of all sectors, as if nothing were cached.
+        (shared memory); `requested` is the bytes of all these sectors, as if nothing were cached.
         """
         result = {}
         for number, array in enumerate(self.arrays):
@@ -93,16 +86,16 @@ class Trace(Accesses):
                 "turns" if array.shared else "sectors": float(cost.mean()),
             }
             if not array.shared:
-                result[array.name]["moved"] = SECTOR * int(cost.sum())
+                result[array.name]["requested"] = SECTOR * int(cost.sum())
         return result
 
-    def moved(self) -> int:
-        """The bytes moved between global memory and the processor, as if nothing were cached.
+    def requested(self) -> int:
+        """The bytes of all sectors that warps request, as if nothing were cached.
 
-        Of a sample, an estimate for all blocks.
+        Of a sample, an estimate for all blocks. For bytes of DRAM see `cnnlab.cuda.emulator.cache`.
         """
-        moved = sum(int(row.get("moved", 0)) for row in self.traffic().values())
-        return int(moved * self.scale)
+        requested = sum(int(row.get("requested", 0)) for row in self.traffic().values())
+        return int(requested * self.scale)
 
     @property
     def scale(self) -> float:

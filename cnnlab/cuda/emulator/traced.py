@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, address, code
+from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import Array, KernelFault
 from cnnlab.cuda.emulator.loops import counted
-from cnnlab.cuda.emulator.memory import Arena
+from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
 from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE
 
@@ -28,6 +28,7 @@ ACCESS = np.dtype(
     [("address", "u8"), ("where", "u8"), ("step", "u8")]
     + [(name, "u4") for name in ("block", "thread", "barriers", "warp_steps", "bytes", "flags")]
 )
+TOUCH = np.dtype([("address", "u8"), ("block", "u4"), ("flags", "u4")])
 ARRAY = np.dtype(
     [(name, "u8") for name in ("start", "bytes", "item", "shared")] + [("name", "S40")]
 )
@@ -41,12 +42,13 @@ class Traced(Emulated):
     """Like `Emulated`, but slower, for small sizes: after a launch, `trace` has its accesses.
 
     An access near an array but out of bounds is recorded in the trace; one that is far from every
-    array ends the launch with RuntimeError. Of a launch with more than `MOST` accesses, some
-    blocks are traced: `Trace.sampled`.
+    array ends the launch with RuntimeError. Of a launch with more than `most` accesses, by default
+    `MOST`, some blocks are traced: `Trace.sampled`.
     """
 
-    def __init__(self, source: str, traces: list[Trace] | None = None):
+    def __init__(self, source: str, traces: list[Trace] | None = None, most: int | None = None):
         super().__init__(source)
+        self._most = MOST if most is None else most
         self.source, self.traces = source, [] if traces is None else traces  # of all launches
 
     @property
@@ -70,11 +72,11 @@ class Traced(Emulated):
         arena = Arena([value for kind, value in pairs if kind.array])
         copies = iter(arena.copies)
         given = [next(copies) if kind.array else value for kind, value in pairs]
-        unset = self._unset(arena, name, sizes, given, shared)
+        unset = self._unset(arena, name, sizes, given, shared) if self._most else []
         arena.fill()
         known = arguments_of([kind for kind in kinds if kind.array], arena)
         windows = (ctypes.c_uint64 * (2 * len(arena.windows)))(*chain(*arena.windows))
-        self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), MOST)))
+        self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), self._most)))
         fault = None
         try:
             super()._prepare(name, sizes, given, shared)()
@@ -82,8 +84,8 @@ class Traced(Emulated):
             fault = error
         try:
             if str(fault).endswith("full"):
-                text = f"expected at most {MOST:,} accesses to trace, got more: use smaller sizes"
-                raise RuntimeError(f"{name}: {text}")
+                text = f"expected at most {self._most:,} accesses to trace, got more"
+                raise RuntimeError(f"{name}: {text}: use smaller sizes")
             self.traces.append(self._taken(name, sizes, known, unset))
         finally:
             self._library.trace_end()
@@ -148,6 +150,7 @@ class Traced(Emulated):
         columns["step"] = np.unique(rows["step"], return_inverse=True)[1]
         sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
         more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
+        more["touched"] = touched(self._rows("trace_touches", TOUCH), known)
         arrays = [array for _, _, array in known]
         return Trace(name, tuple(sizes[3:]), arrays, **columns, **more)
 
@@ -164,6 +167,18 @@ class Traced(Emulated):
         n = call(ctypes.byref(first))
         memory = (ctypes.c_char * (n * kind.itemsize)).from_address(first.value) if n else b""
         return np.frombuffer(memory, kind)
+
+
+def touched(rows: np.ndarray, known: list[tuple[int, int, Array]]) -> np.ndarray:
+    """The sector, where the launch was asked for, and the flags of each touch of an argument."""
+    sector = rows["address"].astype(np.int64) // SECTOR
+    inside = np.zeros(len(rows), bool)
+    for start, _, array in known:
+        first, last = start // SECTOR, (start + array.size * array.item - 1) // SECTOR
+        mine = (sector >= first) & (sector <= last) & ~inside
+        sector[mine] += array.start // SECTOR - first
+        inside |= mine
+    return np.stack([sector, rows["flags"]], 1)[inside]
 
 
 def without_value(source: str) -> list[tuple[int, str]]:
@@ -193,7 +208,7 @@ def arguments_of(kinds: list, arena: Arena) -> list[tuple[int, int, Array]]:
         const = all(kinds[i].const for i in group)
         floats = not const and all(arena.copies[i].dtype.kind == "f" for i in group)
         empty = np.isnan(arena.copies[group[0]]).ravel() if floats and len(group) == 1 else None
-        asked = min(address(arena.arrays[i]) for i in group)
+        asked = min(place(arena.arrays[i]) for i in group)
         array = Array(name, size // item, item, False, empty, const, asked)
         result.append((group[0], start, array))
     return [(start, arena.apart, array) for _, start, array in sorted(result, key=itemgetter(0))]

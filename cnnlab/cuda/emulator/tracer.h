@@ -14,11 +14,17 @@ struct Array {
 };
 struct Window { uint64_t start, end; };  // memory that may be accessed: an argument and around it
 struct Beyond { uint64_t where; int64_t index; uint32_t size, block, thread, times; };
+struct Touch { uint64_t address; uint32_t block, flags; };  // of a block's: the first of a sector
 static Access* accesses;
+static Touch* touches;
+static uint32_t* latest;  // for each sector of all windows, 1 + the number of its latest touch
 static Array arrays[64];
 static const Window* windows;
 static Beyond beyond[65];  // the last: for what finds no room
 static size_t n_accesses, room_for, most_accesses, n_arrays, n_windows, n_beyond;
+static size_t n_touches, room_for_touches;
+static const size_t SECTOR = 32;  // bytes: the least that a GPU fetches
+enum { FETCH = 4 };  // of a touch: the block reads the sector before it writes there
 static size_t n_watched, n_to_watch, n_before;  // blocks that are traced; accesses of earlier ones
 static const size_t SAMPLE = 4;  // a sample has this part of the accesses that there is room for
 
@@ -43,16 +49,39 @@ static void choose(size_t block, size_t total) {
     size_t half = n_to_watch / 2 + 1;
     watched = n_to_watch >= total || block < half || block + 1 == total
               || block * half / total != (block - 1) * half / total;
-    watched = watched && (block == 0 || n_accesses < most_accesses);
+    watched = watched && most_accesses && (block == 0 || n_accesses < most_accesses);
     n_watched += watched;
     n_before = n_accesses;
 }
 
+// Which sectors of the arguments a block touches, of every block; a cache's simulation asks for them.
+QUIET static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
+    uint32_t* sector = latest;
+    const Window* w = windows;
+    while (w < windows + n_windows && (at < w->start || at >= w->end))
+        sector += (w->end - w->start) / SECTOR, w++;
+    if (w == windows + n_windows) return;
+    sector += (at - w->start) / SECTOR;
+    uintptr_t end = at + bytes < w->end ? at + bytes : w->end;
+    for (uintptr_t start = at / SECTOR * SECTOR; start < end; start += SECTOR, sector++) {
+        if (!*sector || touches[*sector - 1].block != block_number()) {
+            if (n_touches == room_for_touches) {
+                room_for_touches = 2 * room_for_touches + 1024;
+                touches = (Touch*)realloc(touches, room_for_touches * sizeof(Touch));
+            }
+            touches[n_touches++] = {start, block_number(), flags == WRITE ? 0u : FETCH};
+            *sector = n_touches;
+        }
+        touches[*sector - 1].flags |= flags;
+    }
+}
+
 QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where) {
-    if (!in_kernel || !watched) return;
+    if (!in_kernel) return;
     in_kernel = false;
     uintptr_t at = (uintptr_t)address;
-    if (at - (uintptr_t)&index >= sizeof index && at - (uintptr_t)stacks >= 1024 * stack_bytes) {
+    touch(at, bytes, flags);
+    if (watched && at - (uintptr_t)&index >= sizeof index && at - (uintptr_t)stacks >= 1024 * stack_bytes) {
         const Fibre& me = fibres[running];
         if (n_accesses == room_for) {
             room_for = 2 * room_for + 1024 < most_accesses ? 2 * room_for + 1024 : most_accesses;
@@ -134,13 +163,19 @@ EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most) 
     emulator::windows = windows;
     emulator::n_windows = n;
     emulator::most_accesses = most;
-    emulator::n_accesses = emulator::n_arrays = emulator::n_beyond = 0;
+    emulator::n_accesses = emulator::n_arrays = emulator::n_beyond = emulator::n_touches = 0;
+    size_t sectors = 0;
+    for (size_t i = 0; i < n; i++) sectors += (windows[i].end - windows[i].start) / emulator::SECTOR;
+    emulator::latest = (uint32_t*)calloc(sectors + 1, sizeof(uint32_t));
     emulator_globals();
 }
 EXPORT void trace_end() {  // give the memory back
     free(emulator::accesses);
+    free(emulator::touches);
+    free(emulator::latest);
     emulator::accesses = nullptr;
-    emulator::n_accesses = emulator::room_for = 0;
+    emulator::touches = nullptr;
+    emulator::n_accesses = emulator::room_for = emulator::room_for_touches = 0;
 }
 #define ROWS(name, Row)                                       \
     EXPORT size_t trace_##name(const emulator::Row** first) { \
@@ -148,6 +183,7 @@ EXPORT void trace_end() {  // give the memory back
         return emulator::n_##name;                            \
     }
 ROWS(accesses, Access)
+ROWS(touches, Touch)
 ROWS(arrays, Array)
 ROWS(beyond, Beyond)
 EXPORT size_t trace_watched() { return emulator::n_watched; }

@@ -5,10 +5,10 @@ import numpy as np
 
 from cnnlab.kernels.registers import LANES, block, load, store
 from cnnlab.lessons.lesson_06 import (
-    loads_for_each,
+    best_tile,
     pixels_that_fit,
-    sums_under_way,
     vector_sigmoid_backward,
+    which_spills,
 )
 
 
@@ -39,19 +39,25 @@ def without_a_compiler(y, dy, dz):
     dz[...] = dy * y * (1 - y)
 
 
+def best_by_rows(registers):
+    fits = [(m, (registers - 1) // (m + 1)) for m in range(1, registers)]
+    return min((f for f in fits if f[0] * f[1] >= 8), key=lambda f: (f[0] + f[1]) / (f[0] * f[1]))
+
+
 RIGHT = [
-    (sums_under_way, lambda latency, per_cycle: per_cycle * latency),
+    (which_spills, "B"),
     (pixels_that_fit, lambda registers, row: min(row, registers - 2)),
-    (loads_for_each, lambda pixels, maps: 1 / maps + 1 / pixels),
+    (best_tile, best_by_rows),
     (vector_sigmoid_backward, in_plain_loops),
 ]
 WRONG = [
-    (sums_under_way, lambda latency, per_cycle: latency, "too"),
-    (sums_under_way, lambda latency, per_cycle: latency + per_cycle, "too"),
-    (sums_under_way, 8, "expected a function"),
+    (which_spills, "A", "A"),
+    (which_spills, "C", "expected one of A, B"),
     (pixels_that_fit, lambda registers, row: min(registers, row), "too"),
     (pixels_that_fit, lambda registers, row: registers - 2, "too"),
-    (loads_for_each, lambda pixels, maps: (pixels + 1) / pixels, "too"),
+    (best_tile, lambda registers: (8, (registers - 1) // 9), "will do"),
+    (best_tile, lambda registers: (4, registers // 4), "and need"),
+    (best_tile, lambda registers: (1, 2), "2 sums"),
     (vector_sigmoid_backward, blocks_only, "not yet right"),
     (vector_sigmoid_backward, forgets_dy, "not yet right"),
     (vector_sigmoid_backward, without_a_compiler, "plain Python"),
