@@ -1,15 +1,13 @@
-"""The exercises of lesson 02, the frames of its stepper, and accuracy over rates."""
+"""The exercises of lesson 02, the frames of its stepper, and its drawings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
 from matplotlib.axes import Axes
 
-from cnnlab.check import kinds
-from cnnlab.check.access_log import READ, accesses
+from cnnlab.check import kinds, machine_code
 from cnnlab.check.inputs import generator
 from cnnlab.plots.style import INK, WRONG, colors, figure
 
@@ -29,10 +27,11 @@ def not_max(answer: Callable) -> str:
     """What is wrong with a max pooling that keeps its winners."""
     for S, P, Q in ((4, 2, 3), (2, 3, 2), (3, 1, 1)):
         x, z = draw(2, 3, P * S + S - 1, Q * S), np.full((2, 3, P, Q), np.nan, np.float32)
+        x[0, 0, 0, 0] = x[1, 2, S - 1, S - 1] = np.nan  # first, and last, of a window
         winner, rows = np.full(z.shape, -1, np.int8), windows(x, S, P, Q)
         answer(x, z, winner, S)
-        if not np.array_equal(z, rows.max(-1)):
-            return f"z is not the largest of each window of {S} × {S}"
+        if not np.array_equal(z, rows.max(-1), equal_nan=True):
+            return f"z is not the largest of each window of {S} × {S}, where NaN is largest"
         if not np.array_equal(winner, rows.argmax(-1)):
             return f"winner is not k · {S} + l of the first of the largest, in {S} × {S}"
     return ""
@@ -41,11 +40,12 @@ def not_max(answer: Callable) -> str:
 @kinds.tested(
     not_max,
     "Begin each window with its first element: best = x[n, c, p·stride, q·stride], and winner 0.",
-    "Of equal elements the first wins: replace it only where value > best.",
+    "Of equals the first wins; NaN is never <= a number, and wins: what if best is one?",
 )
 @numba.njit
 def max_with_winners(x, z, winner, stride=4):
-    """Backward then reads 216 bytes for an image in place of the 13,824 of x. They must be kept."""
+    """Backward then reads 216 bytes for an image, not 13,824. x itself can only be dropped if no
+    other backward needs it: here that of the sigmoid before does."""
     for n in range(z.shape[0]):
         for c in range(z.shape[1]):
             for p in range(z.shape[2]):
@@ -54,7 +54,7 @@ def max_with_winners(x, z, winner, stride=4):
                     for k in range(stride):
                         for l in range(stride):
                             value = x[n, c, p * stride + k, q * stride + l]
-                            if value > best:
+                            if not (value <= best or np.isnan(best)):  # NaN wins, and stays
                                 best, at = value, k * stride + l
                     z[n, c, p, q], winner[n, c, p, q] = best, at
 
@@ -79,42 +79,39 @@ def repaired(x, w, b, p, q):
     return b + (x[4 * p : 4 * p + 4, 4 * q : 4 * q + 4] * w).sum()
 
 
-def not_in_order(answer: Callable) -> str:
-    """What is wrong with a pooling of images side by side that is to read memory in order."""
-    for S, C, P, Q, N in ((3, 1, 3, 2, 3), (4, 2, 2, 3, 5)):
-        x, w, b, z = draw(C, P * S, Q * S, N), draw(C, S, S), draw(C), np.zeros((C, P, Q, N), "f4")
-        answer(x, w, b, z, S)
+def not_the_gradient(answer: Callable) -> str:
+    """What is wrong with the gradient of the weights, of images side by side."""
+    for S, C, P, Q, N in ((3, 1, 3, 2, 3), (4, 2, 2, 3, 21)):
+        x, dz, dw = draw(C, P * S, Q * S, N), draw(C, P, Q, N), np.full((C, S, S), np.nan, "f4")
+        answer(x, dz, dw, S)
         rows = windows(x.transpose(3, 0, 1, 2), S, P, Q)
-        right = np.einsum("ncpqm,cm->cpqn", rows, w.reshape(C, -1)) + b[:, None, None, None]
-        if not np.allclose(z, right):
-            return "z is not that of the lesson's kernel"
-    log = accesses(answer, x=x, w=w, b=b, z=z)
-    read = [position for name, kind, position in log if (name, kind) == ("x", READ)]
-    if len(read) != x.size:
-        return f"right, but it reads {len(read)} numbers of x, which has {x.size}"
-    back = sum(after < before for before, after in pairwise(read))
-    return f"right, but it goes back in x {back} times" if back else ""
+        right = np.einsum("ncpqm,cpqn->cm", rows, dz).reshape(dw.shape)
+        if not np.allclose(dw, right, rtol=1e-4):
+            return f"dw[0, 0, 0]: expected {right[0, 0, 0]:.4f}, got {dw[0, 0, 0]:.4f}"
+    if hasattr(answer, "inspect_asm") and not machine_code.vector_instructions(answer):
+        return "right, but it has no vector instructions: its sums are chains"
+    return ""
 
 
 @kinds.tested(
-    not_in_order,
-    "x is (C,H,W,N): first c, then a row p · stride + k, then a column q · stride + l, then n.",
-    "A row of x belongs to all results of a row of z: set these to the bias, then add tap by tap.",
+    not_the_gradient,
+    "The compiler may not reorder a float sum, but it may keep N sums, one for each image.",
+    "sums[n] += dz[c, p, q, n] * x[c, i, j, n]; add these up at the end.",
 )
 @numba.njit
-def in_order(x, w, b, z, stride=4):
-    """The prefetcher follows one long run of addresses. The price: a row of results is loaded and
-    stored at every tap; but it is small, and stays in the first cache."""
-    for c in range(z.shape[0]):
-        for p in range(z.shape[1]):
-            z[c, p] = b[c]
-            for k in range(stride):
-                for q in range(z.shape[2]):
-                    row = z[c, p, q]
-                    for l in range(stride):
-                        weight, tap = w[c, k, l], x[c, p * stride + k, q * stride + l]
-                        for n in range(row.size):
-                            row[n] += weight * tap[n]
+def by_images(x, dz, dw, stride=4):
+    """A sum for each image is as many chains as images; neighbours share a vector."""
+    sums = np.empty(x.shape[3], x.dtype)
+    for c in range(dz.shape[0]):
+        for k in range(stride):
+            for l in range(stride):
+                sums[:] = 0
+                for p in range(dz.shape[1]):
+                    for q in range(dz.shape[2]):
+                        g, tap = dz[c, p, q], x[c, p * stride + k, q * stride + l]
+                        for n in range(sums.size):
+                            sums[n] += g[n] * tap[n]
+                dw[c, k, l] = sums.sum()
 
 
 def tiles(numbers: np.ndarray, title: str, marked: np.ndarray) -> Callable[[Axes], None]:
@@ -148,3 +145,41 @@ def over_rates(scores: Mapping[str, Mapping[float, Sequence[float]]]) -> Axes:
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(scores))
     return ax
+
+
+@figure
+def layouts() -> Axes:
+    """Draw which numbers share a vector: taps, positions or images (six of them)."""
+    _, axes = plt.subplots(1, 3, figsize=(8, 2.3))
+    cells = {
+        "taps": [(k, l, 0) for k in range(2) for l in range(4)],
+        "positions": [(0, l, 0) for l in range(8)],
+        "images": [(0, 0, n) for n in range(6)],
+    }
+    for ax, (name, lanes) in zip(axes, cells.items(), strict=True):
+        for n in reversed(range(6 if name == "images" else 1)):
+            for k, l in np.ndindex(4, 8):
+                lane = (k, l, n) in lanes
+                at = (l + 0.7 * n, k + 0.7 * n)
+                face = WRONG if lane else "white"
+                ax.add_patch(plt.Rectangle(at, 1, 1, fc=face, ec=INK, lw=0.5))
+        ax.add_patch(plt.Rectangle((0, 0), 4, 4, fill=False, ec=INK, lw=2))
+        ax.set(xlim=(-0.2, 12), ylim=(8, -0.2), aspect="equal")
+        ax.set_title(f"lanes: {name}", fontsize=10)
+        ax.axis("off")
+    return axes[0]
+
+
+@figure
+def chains(latency: int = 4, n: int = 8) -> Axes:
+    """Draw when n additions of some cycles' latency run: in one chain, and in four."""
+    _, axes = plt.subplots(2, 1, figsize=(7, 2.6), sharex=True, height_ratios=(1, 4))
+    for ax, k in zip(axes, (1, 4), strict=True):
+        for m in range(n):
+            start = m // k * latency + m % k
+            ax.barh(m % k, latency, 0.8, start, color=colors(["a", "b"])[k > 1], ec="white")
+            ax.text(start + latency / 2, m % k, f"+{m}", ha="center", va="center", fontsize=8)
+        ax.set(yticks=range(k), yticklabels=[f"sum {m}" for m in range(k)])
+        ax.invert_yaxis()
+    axes[1].set_xlabel(f"cycles, where an addition takes {latency} and one can begin in each")
+    return axes[0]

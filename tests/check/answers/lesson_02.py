@@ -2,10 +2,11 @@
 
 import functools
 
+import numba
 import numpy as np
 
 from cnnlab.lessons.lesson_02 import (
-    in_order,
+    by_images,
     max_with_winners,
     repaired,
 )
@@ -16,7 +17,8 @@ def of_windows(x, z, winner, stride=4, *, first=True, begin=-np.inf):
         best = begin
         for m in range(stride**2):
             value = x[n, c, p * stride + m // stride, q * stride + m % stride]
-            if value > best or (value == best and not first):
+            wins = not (value <= best or np.isnan(best))
+            if wins or (value == best and not first):
                 best, winner[n, c, p, q] = value, m
         z[n, c, p, q] = best
 
@@ -37,38 +39,40 @@ def thread(x, w, b, p, q, apart=4, reduce=np.sum):
     return b + reduce(x[apart * p : apart * p + 4, apart * q : apart * q + 4] * w)
 
 
-def rows_at_once(x, w, b, z, stride=4):
-    C, P, Q, _ = z.shape
-    for c in range(C):
-        for p in range(P):
-            z[c, p] = b[c]
-            for k in range(stride):
-                for q in range(Q):
-                    for l in range(stride):
-                        z[c, p, q] += w[c, k, l] * x[c, p * stride + k, q * stride + l]
+def by_weight(x, dz, dw, stride=4, shift=0):
+    for c, k, l in np.ndindex(dw.shape):
+        taps = x[c, k::stride, (l + shift) % stride :: stride]
+        dw[c, k, l] = (taps * dz[c]).sum()
 
 
-def window_by_window(x, w, b, z, stride=4):
-    for c, p, q in np.ndindex(z.shape[:3]):
-        z[c, p, q] = b[c]
-        for k, l in np.ndindex(stride, stride):
-            z[c, p, q] += w[c, k, l] * x[c, p * stride + k, q * stride + l]
+def added_to(x, dz, dw, stride=4):
+    before = dw.copy()
+    by_weight(x, dz, dw, stride)
+    dw += before
 
 
-def twice(x, w, b, z, stride=4):
-    rows_at_once(x, w, b, z, stride)
-    rows_at_once(x, w, b, z, stride)
+@numba.njit
+def one_chain(x, dz, dw, stride=4):
+    for c in range(dz.shape[0]):
+        for k in range(stride):
+            for l in range(stride):
+                total = np.float32(0)
+                for n in range(x.shape[3]):
+                    for p in range(dz.shape[1]):
+                        for q in range(dz.shape[2]):
+                            total += dz[c, p, q, n] * x[c, p * stride + k, q * stride + l, n]
+                dw[c, k, l] = total
 
 
-def without_bias(x, w, b, z, stride=4):
-    rows_at_once(x, w, 0 * np.array(b), z, stride)
+def loses_nan(x, z, winner, stride=4):
+    by_argmax(np.nan_to_num(x, nan=-np.inf), z, winner, stride)
 
 
 RIGHT = [
     (max_with_winners, by_argmax),
     (max_with_winners, of_windows),
     (repaired, thread),
-    (in_order, rows_at_once),
+    (by_images, by_weight),
 ]
 WRONG = [
     (max_with_winners, functools.partial(of_windows, first=False), "winner is not"),
@@ -76,7 +80,8 @@ WRONG = [
     (max_with_winners, transposed, "winner is not"),
     (repaired, functools.partial(thread, apart=2), "at p=1, q=0"),
     (repaired, functools.partial(thread, reduce=np.max), "at p=0, q=0"),
-    (in_order, window_by_window, "goes back in x"),
-    (in_order, twice, "it reads"),
-    (in_order, without_bias, "z is not that"),
+    (max_with_winners, loses_nan, "z is not the largest"),
+    (by_images, functools.partial(by_weight, shift=1), "dw"),
+    (by_images, added_to, "dw"),
+    (by_images, one_chain, "no vector instructions"),
 ]
