@@ -160,11 +160,11 @@ def layouts() -> Axes:
         for n in reversed(range(6 if name == "images" else 1)):
             for k, l in np.ndindex(4, 8):
                 lane = (k, l, n) in lanes
-                at = (l + 0.7 * n, k + 0.7 * n)
+                at = (l + 0.7 * n, k - 0.7 * n)
                 face = WRONG if lane else "white"
                 ax.add_patch(plt.Rectangle(at, 1, 1, fc=face, ec=INK, lw=0.5))
         ax.add_patch(plt.Rectangle((0, 0), 4, 4, fill=False, ec=INK, lw=2))
-        ax.set(xlim=(-0.2, 12), ylim=(8, -0.2), aspect="equal")
+        ax.set(xlim=(-0.2, 12), ylim=(4.2, -3.7), aspect="equal")
         ax.set_title(f"lanes: {name}", fontsize=10)
         ax.axis("off")
     return axes[0]
