@@ -147,7 +147,13 @@ def over_rates(scores: Mapping[str, Mapping[float, Sequence[float]]]) -> Axes:
     return ax
 
 
-@figure
+def instructions(kernel: Callable, *arguments) -> int:
+    """How many a pass of its shortest loop takes that multiplies, compiled for these alone."""
+    fresh = numba.njit(kernel.py_func)
+    fresh(*arguments)
+    return min(machine_code.loops(fresh).items(), default=(0, 0))[1]
+
+
 def layouts() -> Axes:
     """Draw which numbers share a vector: taps, positions or images (six of them)."""
     _, axes = plt.subplots(1, 3, figsize=(8, 2.3))
@@ -170,7 +176,6 @@ def layouts() -> Axes:
     return axes[0]
 
 
-@figure
 def chains(latency: int = 4, n: int = 8) -> Axes:
     """Draw when n additions of some cycles' latency run: in one chain, and in four."""
     _, axes = plt.subplots(2, 1, figsize=(7, 2.6), sharex=True, height_ratios=(1, 4))
@@ -183,3 +188,9 @@ def chains(latency: int = 4, n: int = 8) -> Axes:
         ax.invert_yaxis()
     axes[1].set_xlabel(f"cycles, where an addition takes {latency} and one can begin in each")
     return axes[0]
+
+
+@figure
+def picture(what: str) -> Axes:
+    """Draw the `lanes`, which numbers share a vector, or the `chains`, when additions run."""
+    return {"lanes": layouts, "chains": chains}[what]()

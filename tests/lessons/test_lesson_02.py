@@ -20,3 +20,17 @@ def test_a_frame_shows_each_number_and_marks_those_that_count():
     boxes = [box.get_xy() for box in ax.patches if box.get_visible()]
     np.testing.assert_allclose(boxes, [(-0.45, -0.45), (0.55, 0.55)])
     assert ax.get_title() == "forward"
+
+
+def test_four_chains_overlap_and_one_does_not():
+    ax = lesson_02.picture("chains")
+    one, four = (max(bar.get_x() + bar.get_width() for bar in a.patches) for a in ax.figure.axes)
+    assert (one, four) == (32, 11)
+
+
+def test_a_vector_has_as_many_lanes_as_are_marked():
+    face = lesson_02.picture("lanes").figure.axes
+    red = [
+        sum(p.get_facecolor()[:3] != (1, 1, 1) and p.get_fill() for p in a.patches) for a in face
+    ]
+    assert red == [8, 8, 6]
