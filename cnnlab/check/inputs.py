@@ -231,6 +231,8 @@ def of_kind(kind: str, rng, operation: str, name: str, drawn: np.ndarray) -> np.
         return rng.permutation(np.resize(ends or [0, -0.0, 1, -1], drawn.size)).reshape(drawn.shape)
     if kind == "nan":
         drawn.reshape(-1)[rng.integers(drawn.size)] = np.nan
+        if first and operation.startswith("max_pool"):  # the first of a window, then numbers
+            drawn.reshape(-1)[0] = np.nan
     return drawn
 
 

@@ -181,6 +181,15 @@ def test_a_nan_is_not_swallowed(operation):
     assert "NaN" in rejected(operation, wrong)
 
 
+def test_a_nan_that_is_not_the_last_of_its_window_is_not_swallowed():
+    def last_alone(x, z, stride=4):
+        for n, c, p, q in np.ndindex(z.shape):
+            seen = x[n, c, p * stride : (p + 1) * stride, q * stride : (q + 1) * stride].ravel()
+            z[n, c, p, q] = seen[-1] if np.isnan(seen[-1]) else np.nanmax(seen)
+
+    assert "NaN" in rejected("max_pool_forward", last_alone)
+
+
 def test_minus_zero_is_zero():
     def by_sign(y, dy, dz):
         dz[:] = np.where(np.signbit(y) & ~np.isnan(y), 0, dy)
