@@ -7,7 +7,7 @@ PACKAGE, TESTS, NOTEBOOKS = ROOT / "cnnlab", ROOT / "tests", ROOT / "notebooks"
 
 # The library is to have 21,000 lines next, and 19,000 once all lessons are written again.
 LIBRARY, LESSON, COURSE, SHARE, FILES = 22_200, 250, 1_500, 0.75, 130
-ON_AVERAGE = 280  # lines of a lesson's file; 180 once all lessons are written again
+ON_AVERAGE = 283  # lines of a lesson's file; 180 once all lessons are written again
 # Files of lessons that are not yet written again, and may be no longer than now.
 LONG = {
     "33": 386, "50": 473, "51": 658, "52": 381, "53": 594, "55": 422, "56": 702,

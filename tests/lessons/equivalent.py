@@ -11,6 +11,7 @@ ROOM = "more zeros than the border needs, which nobody reads"
 WIDE = "wide = np.zeros((F, H + K - 1, W + K - 1), w.dtype)"
 TALLER = "wide = np.zeros((F, H + K + 1, W + K - 1), w.dtype)"
 WIDER = "wide = np.zeros((F, H + K - 1, W + K + 1), w.dtype)"
+TILES = "for q in range(0, z.shape[2], pixels):"
 LAST = "a tile is wider than one pixel and divides the row, so the last begins before that, too"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
@@ -21,11 +22,5 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("12_stationarity", "no_bounds", WIDE, WIDER, 0): ROOM,
     ("12_stationarity", "neither", WIDE, TALLER, 0): ROOM,
     ("12_stationarity", "neither", WIDE, WIDER, 0): ROOM,
-    (
-        "06_registers",
-        "tiles",
-        "for q in range(0, z.shape[2], pixels):",
-        "for q in range(0, z.shape[2] - 1, pixels):",
-        0,
-    ): LAST,
+    ("06_registers", "tiles", TILES, TILES.replace("2]", "2] - 1"), 0): LAST,
 }
