@@ -137,17 +137,22 @@ def gradients(layers, tables, params, grads, images, labels, chosen, own, few):
 @numba.njit(error_model="numpy")
 def many_images(layers, tables, params, grads, images, labels, chosen, own):
     """Loss of the images number `chosen`; their gradients are added to `grads`."""
-    loss, sums = 0.0, own.sums
-    for i in range(sums.size):
-        sums[i] = np.float32(0)
+    loss = 0.0
+    own.sums[:] = np.float32(0)
     for first in range(0, chosen.size, LANES):
         block = chosen[first : first + LANES]
         forward_block(layers, tables, params, images, labels, block, own)
         loss += backward_block(layers, tables, params, grads, len(block), own)
+    add_lanes(layers, own.sums, grads)
+    return loss
+
+
+@numba.njit(error_model="numpy")
+def add_lanes(layers, sums, grads):
+    """Add to the gradients what the layers have added up lane by lane."""
     for i in range(len(layers)):
         r = layers[i]
         lanes.add_lanes(sums[r.sums :], grads[r.into : r.into + r.n_sums])
-    return loss
 
 
 @numba.njit(error_model="numpy")
