@@ -1,4 +1,5 @@
 import decimal
+import sys
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def test_a_word_is_right_or_not(capsys, guess):
 
 @pytest.mark.parametrize("nothing", [..., None])
 @pytest.mark.parametrize("among, measured", [((), 12.345), (("loops", "vector"), "vector")])
-def test_nothing_is_given_away_without_a_guess(capsys, nothing, among, measured):
+def test_nothing_is_given_away_without_a_guess(capsys, monkeypatch, nothing, among, measured):
+    monkeypatch.delitem(sys.modules, "IPython")  # another test's shell
     said = message(capsys, "result", nothing, measured, among=among, **WHY)
     assert said.startswith("result: not guessed yet") and said.count("\n") == 1
     assert "12.3" not in said and "cores" not in said and "it is" not in said

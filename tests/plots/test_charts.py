@@ -30,7 +30,7 @@ EVERY = {
     "roofline": lambda: charts.roofline({"a": (1, 2e9), "b": (1, 2.1e9)}, 1.5e11, 1.2e10),
     "rates": lambda: lesson_06.rates(
         {n: timing(str(n), 1.0, 1.1, 0.9) for n in (1, 2, 4)},
-        1e9,
+        [1e9, 2e9, 4e9],
         2e9,
         what="pixels",
         counts=[0, 0, 5],
