@@ -72,19 +72,21 @@ def bodies(kernel) -> dict[int, str]:
     return dict(sorted(result.items(), reverse=True))
 
 
+def instructions(body: str) -> list[str]:
+    """The instructions of a loop's body, a line each; the jump back is not among them."""
+    return re.findall(r"^\s+[a-z].*", body, re.MULTILINE)
+
+
 def loops(kernel) -> dict[int, int]:
     """The instructions of each of these loops, with the jump back, by multiplications in a pass."""
-    return {
-        terms: len(re.findall(r"^\s+[a-z]", body, re.MULTILINE)) + 1
-        for terms, body in bodies(kernel).items()
-    }
+    return {terms: len(instructions(body)) + 1 for terms, body in bodies(kernel).items()}
 
 
 def passes(kernel, trips: int) -> str:
     """How often each of these loops runs for so many multiplications, such as "0 × 64, 3 × 8"."""
     said = []
-    for terms, instructions in loops(kernel).items():
-        said.append(f"{trips // terms} × {terms} ({instructions})")
+    for terms, n_instructions in loops(kernel).items():
+        said.append(f"{trips // terms} × {terms} ({n_instructions})")
         trips %= terms
     return ", ".join(said)
 
@@ -92,14 +94,14 @@ def passes(kernel, trips: int) -> str:
 def per_term(kernel) -> tuple[float, float]:
     """Memory operations and instructions of the longest loop, for each multiplication in it."""
     body = next(iter(bodies(kernel).values()))
-    lines, terms = re.findall(r"^\s+[a-z].*", body, re.MULTILINE), len(MULTIPLY.findall(body))
+    lines, terms = instructions(body), len(MULTIPLY.findall(body))
     return sum("(" in line or "[" in line for line in lines) / terms, (len(lines) + 1) / terms
 
 
 def compiled(kernel) -> str:
     """What the innermost loops of a compiled kernel do: "vectors", "gathers" or "one by one"."""
-    loops = innermost(assembly(kernel))
-    packed = "\n".join(body for body in loops if PACKED.search(body) and not CALL.search(body))
+    several = innermost(assembly(kernel))
+    packed = "\n".join(body for body in several if PACKED.search(body) and not CALL.search(body))
     return "gathers" if "gather" in packed else "vectors" if packed else "one by one"
 
 

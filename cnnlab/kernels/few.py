@@ -7,6 +7,7 @@ contract, (N,C,H,W), in the same memory.
 import numba
 
 from cnnlab.kernels import lanes, pixels
+from cnnlab.kernels.lanes import LINEAR
 from cnnlab.kernels.programme import CONV, DENSE, MAX_POOL, POOL
 from cnnlab.kernels.registers import LANES
 
@@ -67,7 +68,7 @@ def few_backward(r, N, params, grads, flat):
     """One layer backward: its gradients, and dx."""
     n, k = N * r.F * r.P * r.Q, r.K
     held, learns = flat if r.fixed else params, r.w >= 0 and not r.fixed
-    if not r.last:
+    if r.activation != LINEAR and not r.last:
         lanes.deactivate_in_place(flat[r.y :], flat[r.dy :], (n + LANES - 1) // LANES, r.activation)
     x, dx = maps(flat, r.x, N, r.C, r.H, r.W), maps(flat, max(r.dx, 0), N, r.C, r.H, r.W)
     dz, db = maps(flat, r.dy, N, r.F, r.P, r.Q), grads[r.b : r.b + r.F]

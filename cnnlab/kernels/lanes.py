@@ -136,6 +136,7 @@ def multiply_in(tile, w, b, x, z, tables, r):
     ones = c + np.float32(1)
     for m in range(0, n_columns, len(c)):
         bounds = tables[r[13] + m // len(c) * 4 :]
+        first, last = bounds[2], bounds[3]
         for i in range(0, n_rows, len(a)):
             sums = zero
             if start == BIASED:
@@ -144,18 +145,7 @@ def multiply_in(tile, w, b, x, z, tables, r):
             for run in range(bounds[0], bounds[1]):
                 at = run * r[14]
                 sums = products(
-                    sums,
-                    a,
-                    c,
-                    w,
-                    rows,
-                    r[7] + at,
-                    x,
-                    columns,
-                    r[9] + at,
-                    bounds[2],
-                    bounds[3],
-                    tables,
+                    sums, a, c, w, rows, r[7] + at, x, columns, r[9] + at, first, last, tables
                 )
             if skip > 0:
                 sums = only(sums, skip, LANES)

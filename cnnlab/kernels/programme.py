@@ -101,8 +101,8 @@ class Writer:
                 row.added, row.over, row.bias_over = left[source] > 0, -1, -1
                 self.write(row, place, shapes[source], begin)
                 row.dz = row.dz or row.dy
-                below = next((r for r in rows if r.y == row.x and readers[source] == 1), None)
-                if row.kind in (POOL, MAX_POOL) and row.exact and below is not None:
+                alone = row.kind in (POOL, MAX_POOL) and row.exact and readers[source] == 1
+                for below in (r for r in rows if alone and r.y == row.x):
                     if below.kind == CONV and below.dx < 0:
                         row.over, row.through, row.bias_over = below.y, below.activation, below.db
                         below.ready = True

@@ -159,7 +159,7 @@ def add_lanes(layers, sums, grads):
 def forward_block(layers, tables, params, images, labels, block, own):
     """Lay the images number `block` side by side, at most LANES, and take them through all layers.
 
-    Lanes that are left over repeat the first image, and nothing of them is ever added up.
+    Lanes that are left over repeat the first image; their gradients are zero from the loss on.
     """
     n_pixels, numbers = images.shape[1], own.numbers
     for j in range(LANES):
@@ -172,7 +172,10 @@ def forward_block(layers, tables, params, images, labels, block, own):
 
 @numba.njit(error_model="numpy")
 def backward_block(layers, tables, params, grads, n_images, own):
-    """Loss of the block of n_images that went forward; its gradients are added to `grads`."""
+    """Loss of the block of n_images that went forward.
+
+    Its gradients are added to `grads`, or lane by lane to `own.sums`, see `add_lanes`.
+    """
     last, flat = layers[len(layers) - 1], own.flat
     y, dz, labels = flat[last.y :], flat[last.dy :], own.numbers[2 * LANES :]
     loss = lanes.cross_entropy(y, last.F, labels, n_images, own.factors, dz)
@@ -214,11 +217,8 @@ def backward(r, params, grads, flat, sums, tables):
         dense_gradient(r, x, dz, grads[r.w :], flat[r.rows :], tables)
     elif learns:
         for c in range(r.times):
-            dzc, xc, dw = (
-                dz[c * r.y_step :],
-                x[c * r.x_step :],
-                sums[r.sums + c * r.w_step * LANES :],
-            )
+            dzc, xc = dz[c * r.y_step :], x[c * r.x_step :]
+            dw = sums[r.sums + c * r.w_step * LANES :]
             lanes.add_products(dzc, xc, dw, tables, r.weights)
     if r.dx < 0:
         return

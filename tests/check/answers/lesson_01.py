@@ -40,15 +40,21 @@ def bias_row_by_row(dz, db):
                 db[f] += total
 
 
-@numba.njit
-def bias_in_one_chain(dz, db):
-    for f in range(dz.shape[1]):
-        total = np.float32(0)
-        for n in range(dz.shape[0]):
-            for p in range(dz.shape[2]):
-                for q in range(dz.shape[3]):
-                    total += dz[n, f, p, q]
-        db[f] = total
+def in_one_chain(zero):
+    @numba.njit
+    def bias(dz, db):
+        for f in range(dz.shape[1]):
+            total = zero
+            for n in range(dz.shape[0]):
+                for p in range(dz.shape[2]):
+                    for q in range(dz.shape[3]):
+                        total += dz[n, f, p, q]
+            db[f] = total
+
+    return bias
+
+
+bias_in_one_chain, bias_in_double = in_one_chain(np.float32(0)), in_one_chain(0.0)
 
 
 @numba.njit
@@ -61,17 +67,6 @@ def bias_in_two(dz, db):
                 for q in range(dz.shape[3]):
                     one, two = two, one + dz[n, f, p, q]
         db[f] = one + two
-
-
-@numba.njit
-def bias_in_double(dz, db):
-    for f in range(dz.shape[1]):
-        total = 0.0
-        for n in range(dz.shape[0]):
-            for p in range(dz.shape[2]):
-                for q in range(dz.shape[3]):
-                    total += dz[n, f, p, q]
-        db[f] = total
 
 
 @numba.njit
