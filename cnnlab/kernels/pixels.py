@@ -15,8 +15,8 @@ def conv_forward(x, w, b, z, stride=1):
     """Convolution: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
     N, F, P, Q = z.shape
     C, K, W = w.shape[1], w.shape[2], x.shape[3]
-    row = np.empty(((P - 1) * W + Q - 1) * stride + 1, x.dtype)
-    for n in range(N):
+    for n in numba.prange(N):
+        row = np.empty(((P - 1) * W + Q - 1) * stride + 1, x.dtype)
         for f in range(F):
             row[:] = b[f]
             for c in range(C):
@@ -45,9 +45,9 @@ def conv_backward_input(dz, w, dx, stride=1):
     N, F, P, Q = dz.shape
     C, K, W = w.shape[1], w.shape[2], dx.shape[3]
     size = ((P - 1) * W + Q - 1) * stride + 1
-    row = np.zeros(size + 8, dz.dtype)  # between four zeros and four zeros
-    dx[:] = np.float32(0)
-    for n in range(N):
+    for n in numba.prange(N):
+        row = np.zeros(size + 8, dz.dtype)  # between four zeros and four zeros
+        dx[n] = np.float32(0)
         for f in range(F):
             for p in range(P):
                 line, out = dz[n, f, p], row[4 + p * W * stride :]
@@ -74,10 +74,10 @@ def conv_backward_weights(x, dz, dw, stride=1):
     """Gradient with respect to the weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
     N, F, P, Q = dz.shape
     C, K, W = dw.shape[1], dw.shape[2], x.shape[3]
-    row = np.zeros(((P - 1) * W + Q - 1) * stride + 1, dz.dtype)
-    dw[:] = np.float32(0)
-    for n in range(N):
-        for f in range(F):
+    for f in numba.prange(F):
+        row = np.zeros(((P - 1) * W + Q - 1) * stride + 1, dz.dtype)
+        dw[f] = np.float32(0)
+        for n in range(N):
             for p in range(P):
                 line, out = dz[n, f, p], row[p * W * stride :]
                 for q in range(Q):
@@ -107,14 +107,13 @@ def conv_backward_weights(x, dz, dw, stride=1):
 @numba.njit(fastmath=True, error_model="numpy")
 def conv_backward_bias(dz, db):
     """Gradient with respect to the bias: dz (N,F,P,Q) → db (F)."""
-    db[:] = np.float32(0)
-    for n in range(dz.shape[0]):
-        for f in range(dz.shape[1]):
+    for f in numba.prange(len(db)):
+        total = np.float32(0)
+        for n in range(len(dz)):
             flat = dz[n, f].reshape(-1)
-            total = np.float32(0)
             for m in range(flat.size):
                 total += flat[m]
-            db[f] += total
+        db[f] = total
 
 
 @numba.njit(fastmath=True, error_model="numpy")
@@ -125,8 +124,8 @@ def pool_forward(x, w, b, z, stride=4):
     """
     N, C, P, Q = z.shape
     K, W = w.shape[1], x.shape[3]
-    row = np.empty(((P - 1) * W + Q - 1) * stride + 1, x.dtype)
-    for n in range(N):
+    for n in numba.prange(N):
+        row = np.empty(((P - 1) * W + Q - 1) * stride + 1, x.dtype)
         for c in range(C):
             flat = x[n, c].reshape(-1)
             row[:] = b[c]
@@ -153,9 +152,9 @@ def pool_backward_input(dz, w, dx, stride=4):
     N, C, P, Q = dz.shape
     K, W = w.shape[1], dx.shape[3]
     size = ((P - 1) * W + Q - 1) * stride + 1
-    row = np.zeros(size + 6, dz.dtype)  # between three zeros and three zeros
-    dx[:] = np.float32(0)
-    for n in range(N):
+    for n in numba.prange(N):
+        row = np.zeros(size + 6, dz.dtype)  # between three zeros and three zeros
+        dx[n] = np.float32(0)
         for c in range(C):
             flat = dx[n, c].reshape(-1)
             for p in range(P):
@@ -180,9 +179,9 @@ def pool_backward_weights(x, dz, dw, stride=4):
     """Gradient with respect to the weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
     N, C, P, Q = dz.shape
     K = dw.shape[1]
-    dw[:] = np.float32(0)
-    for n in range(N):
-        for c in range(C):
+    for c in numba.prange(C):
+        dw[c] = np.float32(0)
+        for n in range(N):
             for k in range(K):
                 for l in range(0, K - 3, 4):
                     s0 = s1 = s2 = s3 = np.float32(0)
@@ -216,8 +215,8 @@ def max_pool_forward(x, z, stride=4):
     because it would lose NaN: it is never <= a number, and stays once it is the largest.
     """
     N, C, P, Q = z.shape
-    row = np.empty(Q * stride, x.dtype)
-    for n in range(N):
+    for n in numba.prange(N):
+        row = np.empty(Q * stride, x.dtype)
         for c in range(C):
             for p in range(P):
                 row[:] = x[n, c, p * stride, : row.size]
@@ -241,8 +240,8 @@ def max_pool_backward(x, dz, dx, stride=4):
     """
     N, C, P, Q = dz.shape
     W = x.shape[3]
-    dx[:] = np.float32(0)
-    for n in range(N):
+    for n in numba.prange(N):
+        dx[n] = np.float32(0)
         for c in range(C):
             flat, out = x[n, c].reshape(-1), dx[n, c].reshape(-1)
             for p in range(P):
@@ -262,7 +261,7 @@ def max_pool_backward(x, dz, dx, stride=4):
 def dense_forward(x, w, b, z):
     """Fully connected layer: x (N,D), w (O,D), b (O) → z (N,O)."""
     O = w.shape[0]
-    for n in range(z.shape[0]):
+    for n in numba.prange(len(z)):
         for o in range(0, O - 1, 2):  # two outputs a pass ...
             s0 = s1 = np.float32(0)
             for i in range(x.shape[1]):
@@ -281,8 +280,8 @@ def dense_forward(x, w, b, z):
 def dense_backward_input(dz, w, dx):
     """Gradient with respect to the input: dz (N,O), w (O,D) → dx (N,D)."""
     O = w.shape[0]
-    dx[:] = np.float32(0)
-    for n in range(dz.shape[0]):
+    for n in numba.prange(len(dz)):
+        dx[n] = np.float32(0)
         for o in range(0, O - 4, 5):  # five outputs a pass ...
             d0, d1, d2, d3, d4 = dz[n, o], dz[n, o + 1], dz[n, o + 2], dz[n, o + 3], dz[n, o + 4]
             for i in range(dx.shape[1]):
@@ -297,8 +296,8 @@ def dense_backward_input(dz, w, dx):
 def dense_backward_weights(x, dz, dw):
     """Gradient with respect to the weights: x (N,D), dz (N,O) → dw (O,D)."""
     N = x.shape[0]
-    dw[:] = np.float32(0)
-    for o in range(dw.shape[0]):
+    for o in numba.prange(len(dw)):
+        dw[o] = np.float32(0)
         for n in range(0, N - 3, 4):  # four images a pass ...
             d0, d1, d2, d3 = dz[n, o], dz[n + 1, o], dz[n + 2, o], dz[n + 3, o]
             for i in range(dw.shape[1]):
@@ -312,10 +311,11 @@ def dense_backward_weights(x, dz, dw):
 @numba.njit(fastmath=True, error_model="numpy")
 def dense_backward_bias(dz, db):
     """Gradient with respect to the bias: dz (N,O) → db (O)."""
-    db[:] = np.float32(0)
-    for n in range(dz.shape[0]):
-        for o in range(dz.shape[1]):
-            db[o] += dz[n, o]
+    for o in numba.prange(len(db)):
+        total = np.float32(0)
+        for n in range(len(dz)):
+            total += dz[n, o]
+        db[o] = total
 
 
 @numba.njit(fastmath={"contract", "arcp", "nsz"}, error_model="numpy")
@@ -334,7 +334,7 @@ def sigmoid(z, y):
         np.float32(12583039),
     )
     z, y = z.reshape(z.size), y.reshape(y.size)
-    for m in range(z.size):
+    for m in numba.prange(z.size):
         t = min(max(-z[m], np.float32(-87)), np.float32(88))  # in this order, NaN stays NaN
         rounded = np.float32(t * log2e + shift)
         power = np.int32(rounded.view(np.int32) << np.int32(23)).view(np.float32)
@@ -350,7 +350,7 @@ def sigmoid_backward(y, dy, dz):
     """dz = dy y (1 - y), element by element, for arrays of any equal shape."""
     one = np.float32(1)
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
-    for m in range(y.size):
+    for m in numba.prange(y.size):
         dz[m] = dy[m] * y[m] * (one - y[m])
 
 
@@ -358,7 +358,7 @@ def sigmoid_backward(y, dy, dz):
 def relu(z, y):
     """y = max(z, 0), elementwise, for arrays of any shape."""
     z, y = z.reshape(z.size), y.reshape(y.size)
-    for m in range(z.size):
+    for m in numba.prange(z.size):
         y[m] = np.float32(0) if z[m] <= 0 else z[m]  # no fastmath: NaN stays NaN
 
 
@@ -366,7 +366,7 @@ def relu(z, y):
 def relu_backward(y, dy, dz):
     """dz = 0 where y <= 0, else dy, elementwise, for arrays of any shape."""
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
-    for m in range(y.size):
+    for m in numba.prange(y.size):
         dz[m] = np.float32(0) if y[m] <= 0 else dy[m]
 
 
@@ -374,13 +374,15 @@ def relu_backward(y, dy, dz):
 def cross_entropy(y, labels, dz):
     """Binary cross-entropy: y (N,O), labels (N) → dz (N,O) = y - onehot; returns the loss.
 
-    The loss is summed over batch and classes; a probability below 2**-24 counts as that.
+    The loss is summed over batch and classes; a probability below 2**-24 counts as that. Each
+    image's loss has its own place; they are added up in order, whatever the threads did.
     """
-    one = np.float32(1)
-    loss = 0.0
-    for n in range(y.shape[0]):
+    one, losses, total = np.float32(1), np.zeros(len(y)), 0.0
+    for n in numba.prange(len(y)):
         for o in range(y.shape[1]):
             hit = o == labels[n]
             dz[n, o] = y[n, o] - one if hit else y[n, o]
-            loss -= np.log(max(y[n, o] if hit else one - y[n, o], np.float32(2**-24)))
-    return loss
+            losses[n] -= np.log(max(y[n, o] if hit else one - y[n, o], np.float32(2**-24)))
+    for n in range(losses.size):
+        total += losses[n]
+    return total

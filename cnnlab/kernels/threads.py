@@ -1,14 +1,14 @@
 """Several cores: `numba.prange` is the parallel for, on as many threads as the pool is told.
 
-The operations of the contract are those of `pixels`, an image a task; gradients of weights and
-biases are sums over the images, and there a filter, map or output is a task. So no two threads
-write the same number, and the result does not depend on timing. For whole steps each thread takes
-its block of the batch as `vector` does; for many of them the threads are started once, as a team
-that adds up its gradients in memory.
+The operations of the contract are those of `pixels`, compiled once more: an image is a task, or,
+where gradients are summed over the images, a filter, map or output. For whole steps each thread
+takes its block of the batch as `vector` does; for many of them the threads are started once, as a
+team that adds up its gradients in memory.
 """
 
 import functools
 import threading
+import types
 from typing import NamedTuple
 
 import numba
@@ -17,7 +17,7 @@ import numpy as np
 from cnnlab.kernels import allreduce as allreduce_memory
 from cnnlab.kernels import lanes, pixels
 from cnnlab.kernels.allreduce import OFF, ROLL, Messages, Team, add_up, all_running
-from cnnlab.kernels.contract import ANY
+from cnnlab.kernels.contract import ANY, CONTRACT
 from cnnlab.kernels.programme import programme
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.steps import Memory, gradients, memory, of_worker, rows_of, sgd_loop, subtract
@@ -29,152 +29,16 @@ APART = 2  # threads use every second memory, for the reason of the gap in `row`
 NONE = Messages(0, 0, 0, 0, 0)
 
 
-@numba.njit(parallel=True)
-def conv_forward(x, w, b, z, stride=1):
-    """Convolution: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
-    for n in numba.prange(len(x)):
-        pixels.conv_forward(x[n : n + 1], w, b, z[n : n + 1], stride)
+def in_parallel(kernel):
+    """A Numba function, compiled once more so that threads share the iterations of its prange."""
+    own = kernel.py_func
+    function = types.FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__)
+    function.__doc__, function.__module__ = own.__doc__, __name__
+    function.__qualname__ = f"threads.{own.__name__}"  # Numba keeps what it compiles by this name
+    return numba.jit(**kernel.targetoptions | {"parallel": True})(function)
 
 
-@numba.njit(parallel=True)
-def conv_backward_input(dz, w, dx, stride=1):
-    """Gradient with respect to the input: dz (N,F,P,Q), w (F,C,K,K) → dx (N,C,H,W)."""
-    for n in numba.prange(len(dx)):
-        pixels.conv_backward_input(dz[n : n + 1], w, dx[n : n + 1], stride)
-
-
-@numba.njit(parallel=True)
-def conv_backward_weights(x, dz, dw, stride=1):
-    """Gradient with respect to the weights: x (N,C,H,W), dz (N,F,P,Q) → dw (F,C,K,K)."""
-    for f in numba.prange(len(dw)):
-        pixels.conv_backward_weights(x, dz[:, f : f + 1], dw[f : f + 1], stride)
-
-
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_backward_bias(dz, db):
-    """Gradient with respect to the bias: dz (N,F,P,Q) → db (F)."""
-    for f in numba.prange(len(db)):
-        total = np.float32(0)
-        for n in range(len(dz)):
-            flat = dz[n, f].reshape(-1)
-            for m in range(flat.size):
-                total += flat[m]
-        db[f] = total
-
-
-pool_backward_bias = conv_backward_bias
-
-
-@numba.njit(parallel=True)
-def pool_forward(x, w, b, z, stride=4):
-    """Trainable pooling: x (N,C,H,W), w (C,K,K), b (C) → z (N,C,P,Q)."""
-    for n in numba.prange(len(x)):
-        pixels.pool_forward(x[n : n + 1], w, b, z[n : n + 1], stride)
-
-
-@numba.njit(parallel=True)
-def pool_backward_input(dz, w, dx, stride=4):
-    """Gradient with respect to the input: dz (N,C,P,Q), w (C,K,K) → dx (N,C,H,W)."""
-    for n in numba.prange(len(dx)):
-        pixels.pool_backward_input(dz[n : n + 1], w, dx[n : n + 1], stride)
-
-
-@numba.njit(parallel=True)
-def pool_backward_weights(x, dz, dw, stride=4):
-    """Gradient with respect to the weights: x (N,C,H,W), dz (N,C,P,Q) → dw (C,K,K)."""
-    for c in numba.prange(len(dw)):
-        pixels.pool_backward_weights(x[:, c : c + 1], dz[:, c : c + 1], dw[c : c + 1], stride)
-
-
-@numba.njit(parallel=True)
-def max_pool_forward(x, z, stride=4):
-    """Max pooling, windows of stride × stride: x (N,C,H,W) → z (N,C,P,Q)."""
-    for n in numba.prange(len(x)):
-        pixels.max_pool_forward(x[n : n + 1], z[n : n + 1], stride)
-
-
-@numba.njit(parallel=True)
-def max_pool_backward(x, dz, dx, stride=4):
-    """Max pooling backward: x (N,C,H,W), dz (N,C,P,Q) → dx (N,C,H,W)."""
-    for n in numba.prange(len(x)):
-        pixels.max_pool_backward(x[n : n + 1], dz[n : n + 1], dx[n : n + 1], stride)
-
-
-@numba.njit(parallel=True)
-def dense_forward(x, w, b, z):
-    """Fully connected layer: x (N,D), w (O,D), b (O) → z (N,O)."""
-    for n in numba.prange(len(x)):
-        pixels.dense_forward(x[n : n + 1], w, b, z[n : n + 1])
-
-
-@numba.njit(parallel=True)
-def dense_backward_input(dz, w, dx):
-    """Gradient with respect to the input: dz (N,O), w (O,D) → dx (N,D)."""
-    for n in numba.prange(len(dx)):
-        pixels.dense_backward_input(dz[n : n + 1], w, dx[n : n + 1])
-
-
-@numba.njit(parallel=True)
-def dense_backward_weights(x, dz, dw):
-    """Gradient with respect to the weights: x (N,D), dz (N,O) → dw (O,D)."""
-    for o in numba.prange(len(dw)):
-        pixels.dense_backward_weights(x, dz[:, o : o + 1], dw[o : o + 1])
-
-
-@numba.njit(parallel=True)
-def dense_backward_bias(dz, db):
-    """Gradient with respect to the bias: dz (N,O) → db (O)."""
-    for o in numba.prange(len(db)):
-        pixels.dense_backward_bias(dz[:, o : o + 1], db[o : o + 1])
-
-
-@numba.njit(parallel=True)
-def sigmoid(z, y):
-    """y = 1 / (1 + exp(-z)), element by element, a block of 4096 a task."""
-    z, y = z.reshape(z.size), y.reshape(y.size)
-    for i in numba.prange((z.size + 4095) // 4096):
-        pixels.sigmoid(z[i * 4096 : i * 4096 + 4096], y[i * 4096 : i * 4096 + 4096])
-
-
-@numba.njit(parallel=True)
-def sigmoid_backward(y, dy, dz):
-    """dz = dy y (1 - y), element by element, for arrays of any equal shape."""
-    y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
-    for i in numba.prange((y.size + 4095) // 4096):
-        a, b = i * 4096, i * 4096 + 4096
-        pixels.sigmoid_backward(y[a:b], dy[a:b], dz[a:b])
-
-
-@numba.njit(parallel=True)
-def relu(z, y):
-    """y = max(z, 0), element by element, for arrays of any shape."""
-    z, y = z.reshape(z.size), y.reshape(y.size)
-    for i in numba.prange((z.size + 4095) // 4096):
-        pixels.relu(z[i * 4096 : i * 4096 + 4096], y[i * 4096 : i * 4096 + 4096])
-
-
-@numba.njit(parallel=True)
-def relu_backward(y, dy, dz):
-    """dz = 0 where y <= 0, else dy, element by element, for arrays of any equal shape."""
-    y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
-    for i in numba.prange((y.size + 4095) // 4096):
-        a, b = i * 4096, i * 4096 + 4096
-        pixels.relu_backward(y[a:b], dy[a:b], dz[a:b])
-
-
-@numba.njit(parallel=True)
-def cross_entropy(y, labels, dz):
-    """Binary cross-entropy: y (N,O), labels (N) → dz (N,O); returns the loss.
-
-    Each image's loss has its own place; they are added up in order, whatever the threads did.
-    """
-    losses = np.zeros(len(y))
-    for n in numba.prange(len(y)):
-        losses[n] = pixels.cross_entropy(y[n : n + 1], labels[n : n + 1], dz[n : n + 1])
-    total = 0.0
-    for n in range(losses.size):
-        total += losses[n]
-    return total
+globals().update({name: in_parallel(getattr(pixels, name)) for name in CONTRACT})
 
 
 # --- whole steps ----------------------------------------------------------------------------------

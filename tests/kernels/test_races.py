@@ -11,7 +11,6 @@ from tests.source import FILES
 
 OPTIONS = {"bias_private": {"n_blocks": 3}}
 UNFOLLOWED = {"bias_atomic", "bias_private"}  # only runs could show a race
-ON_PARTS = "cnnlab.kernels.threads"  # each task calls a kernel of one core, on a part of the arrays
 RACES = {"bias_race"}  # lesson 11 shows it
 # No operation of the contract, so it has no cases of its own.
 OTHERS = {
@@ -47,7 +46,7 @@ def test_no_parallel_loop_races_as_far_as_plain_python_can_follow_it(name, kerne
     assert (operation is None) == (name in OTHERS)
     followed = operation and threads.follow(operation, kernel, {})
     if followed is None:
-        assert name in OTHERS | UNFOLLOWED or kernel.py_func.__module__ == ON_PARTS
+        assert name in OTHERS | UNFOLLOWED
     else:
         assert bool(followed) == (name not in RACES), str(followed)
 

@@ -1,4 +1,4 @@
-"""README's script under a Slurm of its own, with two ranks on this machine."""
+"""The script for Slurm of the page on the command line, under a Slurm with two ranks."""
 
 import contextlib
 import getpass
@@ -99,7 +99,7 @@ def slurm(tmp_path_factory):
 
 
 def configure(folder):
-    """Write the configuration, a key, and README's script with the sizes of this machine."""
+    """Write the configuration, a key, and that script with the sizes of this machine."""
     with contextlib.ExitStack() as stack:
         free = [stack.enter_context(socket.socket()) for _ in range(2)]
         for one in free:
@@ -111,7 +111,7 @@ def configure(folder):
     (folder / "spool").mkdir()
     (folder / "key").write_bytes(secrets.token_bytes(128))
     (folder / "key").chmod(0o400)
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "notebooks" / "command_line.md").read_text(encoding="utf-8")
     script = re.search(r"```\n(#!/bin/bash\n#SBATCH.*?)```", page, re.DOTALL)[1]
     for theirs, ours in {
         "--nodes=4 --ntasks-per-node=1 --cpus-per-task=16": "--nodes=1 --ntasks-per-node=2",

@@ -1,14 +1,14 @@
-"""The code in README.md runs as it is pasted, and prints what README.md says."""
+"""The code in the page on the command line runs as it is pasted, and prints what the page says."""
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
 from cnnlab.__main__ import main, parser
+from tests.source import NOTEBOOKS
 
-PAGE = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+PAGE = (NOTEBOOKS / "command_line.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:mpiexec -n (\d+) |srun .*?)?python -m cnnlab (\w.*)$", re.MULTILINE)
 COMMANDS = [result for block in BLOCKS for result in COMMAND.findall(block.replace("\\\n", ""))]
