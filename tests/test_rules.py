@@ -149,7 +149,7 @@ AT_IMPORT = {
     # Numba looks at its options once, when it is imported
     ("", "if importlib.util.find_spec('llvmlite'):"),
     ("kernels.registers", "_operator(…)"),  # tells Numba of + - * / on vectors
-    ("kernels.threads", "globals().update(…)"),  # the functions of the contract
+    ("kernels.threads", "globals(…)"),  # the functions of the contract
 }
 # A constant may be made by a class, whose name has a capital letter, and by these.
 MAKERS = {
