@@ -48,7 +48,8 @@ setup: $(VENV)/installed  ## only make .venv and install into it
 
 lab: setup  ## open JupyterLab at the first lesson, on a copy in work/, which it keeps
 	@$(IN_VENV) cnnlab.course copy
-	@$(IN_VENV) jupyterlab --ServerApp.root_dir="$(CURDIR)" work/00_start_here.ipynb
+	@$(IN_VENV) jupyterlab --ServerApp.root_dir="$(CURDIR)" \
+	  $$([ "$$(id -u)" = 0 ] && echo --allow-root) work/00_start_here.ipynb
 
 zip: setup  ## build/cnnlab.zip for students: the lessons, and all that they need
 	@$(IN_VENV) cnnlab.course zip
@@ -99,7 +100,7 @@ define venv
 	done; \
 	if [ "$$python" = none ]; then \
 	  echo "cnnlab needs Python 3.11, 3.12 or 3.13; tried: $(PYTHON)."; \
-	  echo "Here python3 is $$(python3 --version 2>&1). Install a newer one, or name one:"; \
+	  echo "Here python3 is $$(python3 --version 2>&1). Install one of these, or name it:"; \
 	  echo "  make setup PYTHON=/path/to/python3.12"; exit 1; fi; \
 	echo "[1/2] making $(1) with $$($$python --version)"; \
 	if "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \

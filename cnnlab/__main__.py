@@ -41,6 +41,11 @@ def main(words: list[str] | None = None) -> int:
         failures.stop_by_exception()
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
+        if not os.environ.get("NUMBA_NUM_THREADS", "1").strip("0").isdecimal():
+            got = os.environ["NUMBA_NUM_THREADS"]
+            raise ValueError(f"NUMBA_NUM_THREADS: expected a whole number from 1 on, got {got!r}")
+        for name in (name for name, value in vars(chosen).items() if value == ""):
+            raise ValueError(f"--{name.replace('_', '-')}: expected a value, got ''")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
@@ -176,6 +181,8 @@ def train(chosen) -> int:
     from cnnlab.ranks import slow
     from cnnlab.ranks.virtual import Link
 
+    if chosen.virtual and job.started() > 1:
+        raise ValueError(f"--virtual: expected one process, got {job.started()} under mpiexec")
     if chosen.virtual:
         return train_virtually(chosen, load(chosen.data, chosen.images))
     if not chosen.ranks:

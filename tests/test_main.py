@@ -81,10 +81,11 @@ def test_more_threads_than_cores_are_told(capsys, monkeypatch):
     assert capsys.readouterr().err == "cnnlab: --threads: 2 threads share 1 cores\n"
 
 
-def test_python_in_the_place_of_compiled_kernels_is_refused(capsys, monkeypatch):
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+@pytest.mark.parametrize("name, value", [("DISABLE_JIT", "1"), ("NUM_THREADS", "0")])
+def test_what_the_environment_asks_of_numba_is_refused(name, value, capsys, monkeypatch):
+    monkeypatch.setenv(f"NUMBA_{name}", value)
     assert main(["train", "--data", "digits"]) == 2
-    assert capsys.readouterr().err.startswith("cnnlab: NUMBA_DISABLE_JIT: expected 0")
+    assert capsys.readouterr().err.startswith(f"cnnlab: NUMBA_{name}: expected ")
 
 
 @pytest.mark.slow
@@ -262,6 +263,7 @@ def test_virtual_ranks_cut_the_network(words, capsys):
         (["--virtual", "2", "--ranks", "data", "--kernels", "threads"], "--kernels threads"),
         (["--link", "1us,1GB/s"], "--link: expected --ranks with it, or --virtual, got neither"),
         (["--virtual", "2", "--ranks", "data", "--link", "fast"], "link: expected a text such as"),
+        (["--kernels", ""], "--kernels: expected a value, got ''"),
     ],
 )
 def test_impossible_virtual_ranks_are_one_line(capsys, words, text):
