@@ -20,6 +20,7 @@ from cnnlab.ranks.virtual.messages import ANY, Waits
 from cnnlab.runtime import thread_pool
 
 HEAD = 8  # bytes in front of a message: from when on it may be seen
+LARGEST_OBJECT = 1 << 20  # bytes of an object that `irecv` has room for
 clock = time.perf_counter
 
 
@@ -99,6 +100,10 @@ class Slow(Calls):
         self.wire, self.n_ranks = wire or Wire(link), n_ranks or comm.size  # of the network
         self.tag, self._calls = None, 0  # the one tag of a collective's messages
         self.crowded = self.n_ranks > thread_pool.usable_cores()
+
+    def irecv(self, buf=None, source: int | None = None, tag: int | None = None) -> "SlowRequest":
+        """Begin to receive an object of at most LARGEST_OBJECT bytes, which `wait` returns."""
+        return self._expect(source, tag, LARGEST_OBJECT, destination(buf, pickled=True))
 
     def Split(self, color: int, key: int = 0) -> "Slow":
         """A communicator of the ranks with the same colour, in the order of their keys."""

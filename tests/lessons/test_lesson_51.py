@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cnnlab.kernels import KERNELS
 from cnnlab.kernels.variants.convolutions import WAYS, conv_forward_im2col
 from cnnlab.lessons import lesson_51
 from cnnlab.lessons.lesson_51 import (
@@ -66,27 +65,6 @@ def test_what_numpy_allocates_is_counted_at_its_peak():
 
 OPERATIONS = ("conv_forward", "conv_backward_weights", "conv_backward_input")
 NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid()), (2, 9, 8))
-PLAN = Split(
-    (
-        MicroBatch("im2col", 3),
-        MicroBatch("FFT", 2),
-        MicroBatch("vector", 1),
-        MicroBatch("Winograd", 1),
-    ),
-    1,
-    1,
-)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_micro_batches_by_different_ways_give_what_the_batch_gives(operation):
-    place = NETWORK["conv1"]
-    arrays = lesson_51.arguments(operation, place, 7)
-    exact = [array.astype(np.float64) for array in arrays]
-    getattr(KERNELS["reference"], operation)(*exact)
-    for output in (arrays[-1].copy(), np.full_like(arrays[-1], np.nan)):
-        lesson_51.in_micro_batches(operation, PLAN, *arrays[:-1], output)
-        timing.same(output, exact[-1], rtol=1e-4)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
