@@ -69,10 +69,6 @@ def test_steps_are_drawn_and_misses_crossed():
     np.testing.assert_allclose(ax.lines[-1].get_ydata(), [200, 50])  # ideal
 
 
-def test_every_optimizer_has_a_formula():
-    assert FORMULAS.keys() == OPTIMIZERS.keys()
-
-
 def ones(w, t):
     return np.ones_like(w)
 
