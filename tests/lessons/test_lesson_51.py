@@ -151,25 +151,3 @@ def test_the_front_holds_what_no_plan_beats(seed):
     result = [p[1:] for p in front(costs, fastest)]
     assert set(result) == unbeaten == {p[1:] for p in pareto(plans)} and {*asked} == {4}
     assert result == sorted(result, key=lambda cost: cost[1])
-
-
-SMALL = Split((MicroBatch("vector", 1), MicroBatch("vector", 3)), 8e-3, 1024)
-LARGE = Split((MicroBatch("FFT", 4),), 4e-3, 2**21)
-
-
-def test_the_front_stands_beside_the_ways_undivided_and_what_was_run():
-    ax = lesson_51.workspaces_front([SMALL, LARGE], {"FFT": LARGE}, [(1024, 9e-3), (1024, 7e-3)])
-    lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
-    assert lines[1] == ([1, 2048], [8, 4])
-    assert lines[2] == ([2048], [4]) and lines[3] == ([1, 1], [9, 7])
-    assert ax.texts[0].get_text() == "FFT"
-    assert lines[0][0][:2] == [1, 2048] and lines[0][1][-1] == 4
-
-
-def test_plans_are_rows_of_micro_batches():
-    ax = lesson_51.plans({"1 KiB": SMALL, "2 MiB": LARGE})
-    bars = [(bar.get_x(), bar.get_width(), round(bar.get_y() + 0.33)) for bar in ax.patches]
-    assert bars == [(0, 1, 0), (1, 3, 0), (0, 4, 1)]
-    assert [text.get_text() for text in ax.texts] == ["8.00 ms, 1.00 KiB", "4.00 ms, 2.00 MiB"]
-    assert ax.patches[0].get_facecolor() == ax.patches[1].get_facecolor()
-    assert ax.patches[0].get_facecolor() != ax.patches[2].get_facecolor()

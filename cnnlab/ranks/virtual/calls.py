@@ -1,11 +1,10 @@
 """The calls of a communicator, as mpi4py names them, made of messages from rank to rank.
 
-Calls with a capital send arrays, those without pickle objects. They stand in two tables: MESSAGES
-has those of one rank, by their arguments, and CALLS what ranks call together: a call's arguments,
-the lengths of its arrays, and its rounds. The rounds are a generator that yields the requests of
-one round and goes on when they are done. So one entry gives the call that waits (`Send`,
-`Allreduce`) and the one that does not (`Isend`, `Iallreduce`). Collectives cost what their messages
-cost.
+Calls with a capital send arrays, those without pickle objects. All that ranks call together stands
+in one table, CALLS: a call's arguments, the lengths of its arrays, and its rounds. The rounds are a
+generator that yields the requests of one round and goes on when they are done, so one entry gives
+the call that waits (`Allreduce`) and the one that does not (`Iallreduce`). Collectives cost what
+their messages cost.
 """
 
 import functools
@@ -178,32 +177,11 @@ def one_each(comm, shares):
     return shares
 
 
-# --- the tables -----------------------------------------------------------------------------------
-
-MESSAGES = {
-    "Send": "buf dest tag",
-    "Recv": "buf source tag status",
-    "Sendrecv": "sendbuf dest sendtag recvbuf source recvtag status",
-    "send": "obj dest tag",
-    "recv": "recvbuf source tag status",
-    "sendrecv": "sendobj dest sendtag recvbuf source recvtag status",
-}
-OPTIONAL = "recvbuf source status tag sendtag recvtag"
-DEFAULTS = {"op": "SUM", "root": 0} | dict.fromkeys(OPTIONAL.split())
-
-
-def bind(name: str, arguments: str, values: tuple, named: dict) -> dict:
-    """The values of a call's arguments by name. TypeError for those that are missing or unknown."""
-    names = arguments.split()
-    given = dict(zip(names, values, strict=False)) | named
-    given = {key: value for key, value in DEFAULTS.items() if key in names} | given
-    if len(values) > len(names) or given.keys() != set(names):
-        raise TypeError(f"{name}: expected {', '.join(names)}, got {', '.join(given)}")
-    return {key: given[key] for key in names}
-
+# --- the table ------------------------------------------------------------------------------------
 
 ALL, EACH, OWN = "all", "each", "own"  # an array has one share, one for each rank, or any length
 SHORT = {"sendbuf": "send", "sendobj": "send", "recvbuf": "recv", "obj": "buf"}
+DEFAULTS = {"op": "SUM", "root": 0}
 
 
 class Call(NamedTuple):
@@ -225,6 +203,15 @@ class Call(NamedTuple):
     def pickled(self) -> bool:
         """Whether it sends objects, and not arrays."""
         return "obj" in self.arguments
+
+    def bind(self, name: str, arguments: tuple, named: dict) -> dict:
+        """The arguments by name. Raises TypeError for those that are missing or not known."""
+        names = self.arguments.split()
+        given = dict(zip(names, arguments, strict=False)) | named
+        given = {key: value for key, value in DEFAULTS.items() if key in names} | given
+        if len(arguments) > len(names) or given.keys() != set(names):
+            raise TypeError(f"{name}: expected {', '.join(names)}, got {', '.join(given)}")
+        return {key: given[key] for key in names}
 
     def check(self, comm, given: dict) -> str:
         """Check the arguments, in place; the text that must be the same on all ranks."""
@@ -291,15 +278,10 @@ class Calls:
     pickled = False  # whether `round` sends objects
 
     def __getattr__(self, name):
-        later = name[1:].capitalize() if name[0] == "I" else name[1:] if name[0] == "i" else ""
         if name in CALLS:
             return functools.partial(self._complete, name, CALLS[name])
-        if name[0] == "I" and later in CALLS:
-            return functools.partial(self._begin, name, CALLS[later])
-        if name in MESSAGES:
-            return functools.partial(self._communicate, name)
-        if later in ("Send", "Recv", "send", "recv"):
-            return functools.partial(self._open, later)
+        if name[0] == "I" and (call := name[1:].capitalize()) in CALLS:
+            return functools.partial(self._begin, name, CALLS[call])
         raise AttributeError(f"comm.{name}: {self.where} does not know it")
 
     def Get_rank(self) -> int:
@@ -310,31 +292,58 @@ class Calls:
         """The number of ranks."""
         return self.size
 
-    def _communicate(self, name: str, *values, **named):
-        """Send, receive, or both at the same time; the object received, if it is one."""
-        requests = self._requests(name, values, given := {}, named)
-        for request in requests:
-            self._post(request)
-        for request in requests:
-            request.Wait(given.get("status"))
-        return requests[0].object()
+    def Isend(self, buf: np.ndarray, dest: int, tag: int = 0):
+        """Begin to send an array; it may be changed after `Wait`."""
+        return self._opened(self._send(buf, dest, tag))
 
-    def _open(self, name: str, *values, **named):
-        """Begin to send or to receive; the buffer may be used after `Wait`."""
-        return self._opened(*self._requests(name, values, {}, named))
+    def Irecv(self, buf: np.ndarray, source: int | None = None, tag: int | None = None):
+        """Begin to receive into an array; it may be read after `Wait`."""
+        return self._opened(self._receive(buf, source, tag))
 
-    def _requests(self, name: str, values: tuple, given: dict, named: dict) -> list:
-        """The requests of a call in MESSAGES, a receive first; `given` gets its arguments."""
-        self._entered()
-        given |= bind(name, MESSAGES[name], values, named)
-        (first, *_), get, pickled, requests = given.values(), given.get, name.islower(), []
-        if "source" in given:
-            ends = given["source"], get("recvtag", get("tag"))
-            requests.append(self._receive(get("recvbuf", get("buf")), *ends, pickled))
-        if "dest" in given:
-            requests.append(self._send(first, given["dest"], get("sendtag", get("tag")), pickled))
-            requests[-1].apart(requests[0])
-        return requests
+    def Send(self, buf: np.ndarray, dest: int, tag: int = 0) -> None:
+        """Send an array; a long one waits for its receiver."""
+        self._post(self._send(buf, dest, tag)).Wait()
+
+    def Recv(self, buf, source: int | None = None, tag: int | None = None, status=None) -> None:
+        """Receive an array."""
+        self._post(self._receive(buf, source, tag)).Wait(status)
+
+    def Sendrecv(
+        self, sendbuf, dest, sendtag=0, recvbuf=None, source=None, recvtag=None, status=None
+    ) -> None:
+        """Send and receive at the same time, from and to two arrays."""
+        into = self._receive(recvbuf, source, recvtag)
+        self._exchange(into, self._send(sendbuf, dest, sendtag), status)
+
+    def isend(self, obj, dest: int, tag: int = 0):
+        """Begin to send an object."""
+        return self._opened(self._send(obj, dest, tag, pickled=True))
+
+    def irecv(self, buf=None, source: int | None = None, tag: int | None = None):
+        """Begin to receive an object, which `wait` returns."""
+        return self._opened(self._receive(buf, source, tag, pickled=True))
+
+    def send(self, obj, dest: int, tag: int = 0) -> None:
+        """Send an object."""
+        self._post(self._send(obj, dest, tag, pickled=True)).Wait()
+
+    def recv(self, buf=None, source: int | None = None, tag: int | None = None, status=None):
+        """Receive an object."""
+        return self._post(self._receive(buf, source, tag, pickled=True)).wait(status)
+
+    def sendrecv(
+        self, sendobj, dest, sendtag=0, recvbuf=None, source=None, recvtag=None, status=None
+    ):
+        """Send an object and receive one at the same time."""
+        into = self._receive(recvbuf, source, recvtag, pickled=True)
+        self._exchange(into, self._send(sendobj, dest, sendtag, pickled=True), status)
+        return into.object()
+
+    def _exchange(self, into, out, status) -> None:
+        self._post(into)
+        self._post(out)
+        into.Wait(status)
+        out.Wait()
 
     def round(self, to=None, sent=None, source=None, into=None) -> list:
         """Post what one round has: a receive, and then a send. Ranks count around."""
@@ -368,7 +377,7 @@ class Calls:
     def _called(self, name: str, call: Call, arguments: tuple, named: dict) -> tuple:
         """The communicator for a call's messages alone, and the call's arguments by name."""
         self._entered()
-        given = bind(name, call.arguments, arguments, named)
+        given = call.bind(name, arguments, named)
         if "root" in given:
             self._peer("root", given["root"])
         inside = self._inside(name, name + call.check(self, given))
@@ -377,20 +386,20 @@ class Calls:
 
     def _source(self, source: int) -> int:
         """A rank to receive from, or ANY: of None, or the number of an MPI that runs."""
-        known = source is None or (is_whole(source) and source == mpi.ANY_SOURCE)
-        return ANY if known else self._end("source", source)
+        if source is None or (is_whole(source) and source < 0 and source == mpi.ANY_SOURCE):
+            return ANY
+        return self._end("source", source)
 
     def _end(self, name: str, rank: int) -> int:
         """The other end of a message: a rank's number in the world, or NULL of no rank at all."""
-        return NULL if is_whole(rank) and rank == mpi.PROC_NULL else self._peer(name, rank)
+        null = is_whole(rank) and rank < 0 and rank == mpi.PROC_NULL
+        return NULL if null else self._peer(name, rank)
 
     def _tag(self, tag: int, receives: bool) -> int:
-        """A tag, or ANY; None stands for 0 or, where one receives, for ANY."""
-        if tag is None:
-            return ANY if receives else 0
+        """A tag, or ANY."""
         if is_whole(tag) and 0 <= tag < TAGS:
             return tag
-        if receives and is_whole(tag) and tag == mpi.ANY_TAG:
+        if receives and (tag is None or (is_whole(tag) and tag == mpi.ANY_TAG)):
             return ANY
         raise ValueError(f"tag: expected a whole number from 0 to {TAGS - 1}, got {tag!r}")
 

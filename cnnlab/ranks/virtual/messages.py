@@ -44,9 +44,6 @@ class Waits:
         done = self.Test(status)
         return done, self.object() if done else None
 
-    def apart(self, other) -> None:
-        """Check that the two use places of their own: real messages are copied, so they do."""
-
     @staticmethod
     def Waitall(requests, statuses=None) -> bool:
         """Wait for all of them."""
@@ -178,12 +175,7 @@ class Request(Waits):
         """Raise ValueError if one of two messages goes to a place that the other one uses."""
         arrays = self.buffer, other.buffer
         receives = "receive" in (self.kind, other.kind)
-        if (
-            self is not other
-            and receives
-            and arrays[0] is not None is not arrays[1]
-            and np.may_share_memory(*arrays)
-        ):
+        if receives and arrays[0] is not None is not arrays[1] and np.may_share_memory(*arrays):
             got = f"got that of a {other.kind} under way since {written(other.where)}"
             text = f"{self.kind}: expected a buffer of its own, {got}"
             raise self.fault(text, "local concurrency")

@@ -380,6 +380,10 @@ class Comm(calls.Calls):
         self.world.left()
         return request
 
+    def _exchange(self, into: Request, out: Request, status) -> None:
+        out.apart(into)
+        super()._exchange(into, out, status)
+
 
 @dataclass
 class Called:
