@@ -9,8 +9,8 @@ LIBRARY, LESSON, COURSE, SHARE, FILES = 22_200, 250, 1_500, 0.75, 130  # 21_000 
 ON_AVERAGE = 283  # lines of a lesson's file; 180 once all lessons are written again
 # Files of lessons that are not yet written again, and may be no longer than now.
 LONG = {
-    "33": 386, "50": 473, "51": 658, "52": 381, "53": 594, "55": 422, "56": 702,
-    "57": 693,
+    "33": 386, "50": 473, "51": 565, "52": 381, "53": 564, "55": 422, "56": 697,
+    "57": 672,
 }  # fmt: skip
 
 

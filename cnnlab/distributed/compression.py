@@ -74,11 +74,10 @@ class StreamSum:
     """Adds up what each rank has chosen of its gradient, by a sparse allreduce.
 
     The sum is that of the streams, exactly, so that what a rank does not send is owed by it alone.
-    `n_sent` counts the bytes that this rank has sent.
     """
 
     def __init__(self, comm, make: Callable):
-        self.comm, self.make, self.chosen, self.n_sent = comm, make, None, 0
+        self.comm, self.make, self.chosen = comm, make, None
 
     def add_up(self, flat: np.ndarray, n_images: int = 1) -> None:
         """Replace float32 (n) by the sum of what all ranks chose: the same on each of them.
@@ -88,7 +87,7 @@ class StreamSum:
         if self.chosen is None or self.chosen.n != flat.size:
             self.begin(flat.size)
         places, values = self.chosen.choose(flat, n_images, self.comm.size)
-        self.n_sent += sparse.allreduce(self.comm, places, values, flat)
+        sparse.allreduce(self.comm, places, values, flat)
 
     def begin(self, n: int) -> None:
         """Make the compressor for n numbers."""

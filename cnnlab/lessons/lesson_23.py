@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from joblib import wrap_non_picklable_objects
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, colors, figure, label_ends, style
-from cnnlab.ranks import cells, world
+from cnnlab.ranks import world
 from cnnlab.ranks.cluster import cluster
 from cnnlab.ranks.collectives import perform
 from cnnlab.ranks.schedules import NOBODY, Step, block, ring
@@ -117,9 +118,9 @@ def ranks_here() -> int:
 
 def on_real_ranks(n_ranks: int, program: Callable) -> list:
     """What `program(comm)`, a function of the lesson, returns on each of so many processes."""
+    whole = wrap_non_picklable_objects(program)  # with all that it uses of the notebook
     with cluster(n_ranks) as ranks:
-        cells.push(ranks, {program.__name__}, program.__globals__)
-        return ranks.run(lambda program: program(world()), program)
+        return ranks.run(lambda program: program(world()), whole)
 
 
 # --- exercises ----------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-import scipy.optimize
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, LogLocator
@@ -38,7 +37,6 @@ from cnnlab.plots.style import (
     measured,
     note,
 )
-from cnnlab.runtime.arguments import at_least
 
 TABLES = 40  # random ones that a planner is tried on
 
@@ -88,7 +86,7 @@ def try_planner(mine):
     rng = kinds.generator()
     for _ in range(TABLES):
         given = draw_tables(rng)
-        got, least = mine(*given), planned(*given)
+        got, least = mine(*given), recurrence.model()(*given)
         if got != least and not math.isclose(got, least):
             times, workspaces, n_images, cap = given
             return (
@@ -96,22 +94,6 @@ def try_planner(mine):
                 f"got {got!r}, with times {times} and workspaces {workspaces}"
             )
     return ""
-
-
-def planned(times, workspaces, n_images, cap):
-    """The least seconds, or infinity, by an integer programme: how many micro-batches of each."""
-    fits = [(m, t) for a in times for m, t in times[a].items() if workspaces[a][m] <= cap]
-    if not fits:
-        return math.inf
-    sizes, seconds = zip(*fits, strict=True)
-    all_images = scipy.optimize.LinearConstraint([sizes], n_images, n_images)
-    result = scipy.optimize.milp(
-        seconds,
-        constraints=all_images,
-        integrality=np.ones(len(sizes)),
-        options={"presolve": False},  # with it, HiGHS 1.12 prints a line of its own
-    )
-    return result.fun if result.success else math.inf
 
 
 @kinds.tested(
@@ -147,7 +129,7 @@ def try_example(answer):
     if not sizes or not all(0 < seconds < math.inf for seconds in times.values()):
         return f"expected positive seconds by positive whole sizes, got {times!r}"
     taken = greedy(times, n_images)
-    least = planned({"": times}, {"": dict.fromkeys(times, 0)}, n_images, 0)
+    least = recurrence.model()({"": times}, {"": dict.fromkeys(times, 0)}, n_images, 0)
     if taken == math.inf:
         return f"expected sizes with which the greedy planner ends, got {times!r}: images are left"
     if math.isclose(taken, least):
@@ -229,30 +211,6 @@ class Split(NamedTuple):
         return " + ".join(f"{n} × {size} by {name}" for (name, size), n in counts.items())
 
 
-def fastest(times: Table, workspaces: Table, n_images: int, cap: float = math.inf) -> Split | None:
-    """The plan that takes least time for a batch under a cap in bytes, by dynamic programming.
-
-    The best plan for n images ends in one micro-batch, and what comes before it is the best plan
-    for the rest. None where no micro-batches under the cap make up the batch.
-    """
-    at_least("n_images", n_images, 1)
-    allowed = [
-        (MicroBatch(name, size), seconds, workspaces[name][size])
-        for name, by_size in times.items()
-        for size, seconds in by_size.items()
-        if workspaces[name][size] <= cap
-    ]
-    best: list[Split | None] = [Split((), 0.0, 0)]
-    for n in range(1, n_images + 1):
-        plans = [
-            rest.then(piece, *cost)
-            for piece, *cost in allowed
-            if piece.n_images <= n and (rest := best[n - piece.n_images])
-        ]
-        best.append(min(plans, key=lambda plan: plan[1:], default=None))
-    return best[-1]
-
-
 def pareto(plans: Sequence[Split]) -> list[Split]:
     """The plans that none beats: no other is as good in both seconds and workspace, and better in
     one. By growing workspace, so by falling time."""
@@ -263,37 +221,11 @@ def pareto(plans: Sequence[Split]) -> list[Split]:
     return front
 
 
-def front(times: Table, workspaces: Table, n_images: int) -> list[Split]:
+def front(costs: "Costs", fastest: Callable[..., Split | None]) -> list[Split]:
     """Every plan for a batch that is worth having: the fastest under each cap, see `pareto`."""
-    caps = {size for by_size in workspaces.values() for size in by_size.values()}
-    return pareto(list(filter(None, (fastest(times, workspaces, n_images, cap) for cap in caps))))
-
-
-def share_the_cap(fronts: Mapping[str, Sequence[Split]], cap: float) -> dict[str, Split]:
-    """One plan for each layer, so that all workspaces together fit under the cap in least time.
-
-    A binary unknown for each plan of each layer: one of each layer's is 1, and an integer programme
-    finds which. Raises ValueError where even the smallest plans need more than the cap.
-    """
-    from scipy.optimize import LinearConstraint, milp  # here, because it is slow to import
-
-    owners = [name for name, plans in fronts.items() for _ in plans]
-    plans = [plan for of_layer in fronts.values() for plan in of_layer]
-    sizes = np.array([plan.workspace for plan in plans], float)
-    seconds = np.array([plan.seconds for plan in plans])
-    one_each = np.array([[owner == name for owner in owners] for name in fronts], float)
-    result = milp(
-        1e4 * seconds / seconds.max(),  # scaled up, as differences below 1e-6 count for nothing
-        integrality=np.ones(len(plans)),
-        bounds=(0, 1),
-        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(sizes, ub=cap)],
-        options={"mip_rel_gap": 0},  # go on to the least, not to one near it
-    )
-    if result.x is None:
-        least = sum(min(plan.workspace for plan in of_layer) for of_layer in fronts.values())
-        raise ValueError(f"cap: expected at least {least:,} bytes, got {cap:,}")
-    chosen = np.flatnonzero(result.x > 0.5)
-    return {owners[i]: plans[i] for i in chosen}
+    caps = {size for by_size in costs.workspaces.values() for size in by_size.values()}
+    plans = (fastest(costs.times, costs.workspaces, costs.n_images, cap) for cap in caps)
+    return pareto(list(filter(None, plans)))
 
 
 # --- what a convolution costs each way: seconds and bytes of workspace, over micro-batches --------
@@ -329,11 +261,6 @@ class Costs:
             name: Split((MicroBatch(name, n),), by_size[n], self.workspaces[name][n])
             for name, by_size in self.times.items()
         }
-
-    @property
-    def front(self) -> list[Split]:
-        """The plans for the whole batch that are worth having, see `microbatches.front`."""
-        return front(self.times, self.workspaces, self.n_images)
 
 
 def costs(
@@ -457,16 +384,10 @@ ROUNDING = 100  # times that of a sum: what Winograd's transforms lose
 BUFFERS = 2**17  # bytes that NumPy takes now and then, whatever the size
 
 
-def challenge(
-    operation: str,
-    mine: Callable,
-    place: Place,
-    plans: Mapping[str, Split],
-    cap: float,
-    *,
-    repeats: int = 9,
-) -> dict[str, timing.Timing] | None:
-    """Prove a kernel with stride 1 and its workspace, then time it in turn with plans.
+def challenge_workspace(
+    operation: str, mine: Callable, place: Place, plans: Mapping[str, Split], cap: float, repeats=9
+) -> Axes | None:
+    """Prove a kernel with stride 1 and its workspace, and draw its time beside those of plans.
 
     Both work on a batch of the layer at `place`. Prints the verdict first; returns None, and times
     nothing, where the kernel is wrong, still empty, or allocates more than `cap` bytes.
@@ -479,17 +400,19 @@ def challenge(
     n_images = sum(piece.n_images for piece in next(iter(plans.values())).pieces)
     arrays = arguments(operation, place, n_images)
     needed = allocated(mine, arrays)
-    Verdict(
-        needed <= cap + BUFFERS,
-        f"{operation}: {needed:,} bytes of workspace, where the cap is {cap:,.0f}",
-    ).report()
-    if needed > cap + BUFFERS:
+    said = f"{needed:,} bytes of workspace, where the cap is {cap:,.0f}"
+    if not Verdict(needed <= cap + BUFFERS, f"{operation}: {said}").report():
         return None
     calls = {
         name: functools.partial(in_micro_batches, operation, plan, *arrays)
         for name, plan in plans.items()
     }
-    return timing.compare(calls | {MINE: functools.partial(mine, *arrays)}, repeats=repeats)
+    calls[MINE] = functools.partial(mine, *arrays)
+    timings, base = timing.compare(calls, repeats=repeats), next(iter(plans))
+    times = timing.ratio(timings[MINE], timings[base]).value
+    title = f"Your {operation} takes {times:.3g} times as long"
+    print(f"{title} as {base}.")
+    return charts.speedups(timings, base=base, title=f"{title} as {base}")
 
 
 def allocated(kernel: Callable, arrays: Sequence[np.ndarray]) -> int:
@@ -640,19 +563,3 @@ def in_bytes(size: float) -> str:
     """Bytes with three significant digits, such as "2.05 MiB"."""
     unit, name = (MIB, "MiB") if size >= MIB else (KIB, "KiB")
     return f"{digits(size / unit)} {name}"
-
-
-def challenge_workspace(operation: str, mine: Callable, place, plans: Mapping, cap) -> Axes | None:
-    """Prove a convolution under a cap of workspace, and draw its time beside those of plans.
-
-    The arguments are those of `challenge`. Returns None where the kernel is not
-    right yet, or takes more memory: only the verdict is shown.
-    """
-    timings = challenge(operation, mine, place, plans, cap)
-    if timings is None:
-        return None
-    base = next(iter(plans))
-    times = timing.ratio(timings[MINE], timings[base]).value
-    title = f"Your {operation} takes {times:.3g} times as long"
-    print(f"{title} as {base}.")
-    return charts.speedups(timings, base=base, title=f"{title} as {base}")

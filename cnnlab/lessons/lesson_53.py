@@ -249,8 +249,7 @@ def follow(
     at_least("every", every, 1)
     make = arguments.find("optimizer", optimizer, OPTIMIZERS)
     params, n = Network().parameters(seed), len(data.train_images)
-    images, labels = data.train_images, data.train_labels
-    replica = Replica(strategy, params, images, labels, 1, make(1.0))
+    replica = Replica(strategy, params, data.train_images, data.train_labels, 1, make(1.0))
     tested, said = data.test_images[::every], data.test_labels[::every]
     looks, method, done, steps = [], Method(), 0, 0
     while done < epochs * n:
@@ -296,11 +295,12 @@ def compute_model(
     held = KERNELS["vector"], network.parameters(), images, labels, len(images)
     replica = Replica(*held, Sgd(1e-3))
 
-    def call(n: int):
-        chosen = np.arange(n)
-        return lambda: (replica.gradients(chosen), replica.update(n))
+    def step(chosen: np.ndarray) -> None:
+        replica.gradients(chosen)
+        replica.update(len(chosen))
 
-    timings = timing.compare({str(n): call(n) for n in sizes}, repeats=repeats)
+    calls = {str(n): functools.partial(step, np.arange(n)) for n in sizes}
+    timings = timing.compare(calls, repeats=repeats)
     medians = {n: timings[str(n)].median for n in sizes}
     weights = [1 / seconds for seconds in medians.values()]  # so that relative errors count
     image, step = np.polyfit(sizes, list(medians.values()), 1, w=weights)
@@ -371,65 +371,36 @@ Slope = Callable[[np.ndarray, int], np.ndarray]  # the gradient at w, in step t 
 SIZES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 
 
-def sgd(w, slope: Slope, rate: float, n_steps: int):
-    """w − αg, n times."""
-    for t in range(n_steps):
-        w = w - rate * slope(w, t)
-    return w
+def by_recent_squares(t, g, a, b):
+    """A = βA + (1 − β)g², then g / (√A + ε)."""
+    a = 0.99 * a + (1 - 0.99) * g**2
+    return g / (np.sqrt(a) + 1e-8), a, b
 
 
-def momentum(w, slope: Slope, rate: float, n_steps: int, mu=0.9):
-    """v = µv + g, then w − αv."""
-    v = 0
-    for t in range(n_steps):
-        v = mu * v + slope(w, t)
-        w = w - rate * v
-    return w
+def by_both_averages(t, g, m, v):
+    """Averages of g and g², each over 1 − βᵗ, then m̂ / (√v̂ + ε)."""
+    m, v = 0.9 * m + (1 - 0.9) * g, 0.999 * v + (1 - 0.999) * g**2
+    return m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8), m, v
 
 
-def directions_nesterov(w, slope: Slope, rate: float, n_steps: int, mu=0.9):
-    """As momentum, with g taken at w − αµv; returned is where the next one would be taken."""
-    v = 0
-    for t in range(n_steps):
-        v = mu * v + slope(w - rate * mu * v, t)
-        w = w - rate * v
-    return w - rate * mu * v
+# By optimiser: the direction in step t = 1, 2, … along a gradient g, and what is kept, a and b.
+FORMULAS: dict[str, Callable] = {
+    "sgd": lambda t, g, a, b: (g, a, b),
+    "momentum": lambda t, g, v, b: (0.9 * v + g, 0.9 * v + g, b),
+    "nesterov": lambda t, g, v, b: (g + 0.9 * (0.9 * v + g), 0.9 * v + g, b),
+    "adagrad": lambda t, g, a, b: (g / (np.sqrt(a + g**2) + 1e-10), a + g**2, b),
+    "rmsprop": by_recent_squares,
+    "adam": by_both_averages,
+}
 
 
-def adagrad(w, slope: Slope, rate: float, n_steps: int, epsilon=1e-10):
-    """A = A + g², then w − αg / (√A + ε)."""
-    squares = 0
-    for t in range(n_steps):
-        g = slope(w, t)
-        squares = squares + g**2
-        w = w - rate * g / (np.sqrt(squares) + epsilon)
-    return w
-
-
-def rmsprop(w, slope: Slope, rate: float, n_steps: int, beta=0.99, epsilon=1e-8):
-    """A = βA + (1 − β)g², then w − αg / (√A + ε)."""
-    squares = 0
-    for t in range(n_steps):
-        g = slope(w, t)
-        squares = beta * squares + (1 - beta) * g**2
-        w = w - rate * g / (np.sqrt(squares) + epsilon)
-    return w
-
-
-def directions_adam(w, slope: Slope, rate: float, n_steps: int, betas=(0.9, 0.999), epsilon=1e-8):
-    """Averages of g and g², each over 1 − βᵗ with t from 1, then w − αm̂ / (√v̂ + ε)."""
-    mean = squares = 0
+def stepped(formula: Callable, w: np.ndarray, slope: Slope, rate: float, n_steps: int):
+    """Where a formula gets from w (M) in so many steps, in float64."""
+    a = b = 0.0
     for t in range(1, n_steps + 1):
-        g = slope(w, t - 1)
-        mean = betas[0] * mean + (1 - betas[0]) * g
-        squares = betas[1] * squares + (1 - betas[1]) * g**2
-        m, v = mean / (1 - betas[0] ** t), squares / (1 - betas[1] ** t)
-        w = w - rate * m / (np.sqrt(v) + epsilon)
+        way, a, b = formula(t, slope(w, t - 1), a, b)
+        w = w - rate * way
     return w
-
-
-FORMULAS = dict(sgd=sgd, momentum=momentum, adagrad=adagrad, rmsprop=rmsprop)
-FORMULAS |= {"nesterov": directions_nesterov, "adam": directions_adam}
 
 
 def path(optimizer, start: np.ndarray, slope: Slope, n_steps: int) -> np.ndarray:
@@ -451,7 +422,7 @@ def direction(name: str, make: Callable, n_steps: int = 50) -> Verdict:
         return noise[t] * (1 + w)
 
     start = np.zeros(len(SIZES))
-    expected = FORMULAS[name](start, slope, 0.01, n_steps)
+    expected = stepped(FORMULAS[name], start, slope, 0.01, n_steps)
     error = np.abs(path(make(0.01), start, slope, n_steps)[-1] - expected).max()
     close = bool(error < 1e-12)
     said = "as" if close else "not as"
@@ -574,9 +545,8 @@ def time_to(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Axe
     """
     _, ax = plt.subplots(figsize=(8, 4.6))
     labels, best = [], min(seconds, key=lambda name: min(seconds[name]))
-    for k, (color, (name, group)) in enumerate(
-        zip(colors(list(seconds)), seconds.items(), strict=True)
-    ):
+    lines = zip(colors(list(seconds)), seconds.items(), strict=True)
+    for k, (color, (name, group)) in enumerate(lines):
         mark = "o-" if k < len(OTHERS) else "s-."  # from there on, colours come again
         ax.plot(ranks, group, mark, color=color, markersize=4)
         labels.append((ranks[-1], group[-1], name, color))

@@ -412,7 +412,7 @@ def sums(
 
     comm, costs, result = world(), {}, {}
     flat = np.random.default_rng(comm.rank).standard_normal(n).astype(np.float32)
-    shard = flat[: -(-n // comm.size)].copy()
+    shard, work = flat[: -(-n // comm.size)].copy(), np.empty_like(flat)
     for way in algorithms:
         one, out = made(way)(shard.size), np.empty_like(shard)
         message = one.encode(shard)
@@ -424,7 +424,10 @@ def sums(
         costs[way] = Price(one.n_bytes, *(float(np.median(group)) for group in taken.values()))
     for bandwidth in bandwidths:
         with network(LATENCY, bandwidth, comm) as slowed:
-            calls = {way: adding(CompressedSum(slowed, made(way)), flat) for way in algorithms}
+            calls = {
+                way: functools.partial(again, CompressedSum(slowed, made(way)).add_up, flat, work)
+                for way in algorithms
+            }
             result[bandwidth] = alternately(comm, calls, repeats)
     return costs, result
 
@@ -444,15 +447,10 @@ def steps(
         return alternately(comm, {way: trial.step for way, trial in tried.items()}, repeats)
 
 
-def adding(method: CompressedSum, flat: np.ndarray) -> Callable[[], None]:
-    """A call that adds up the same numbers each time."""
-    work = np.empty_like(flat)
-
-    def call() -> None:
-        work[:] = flat
-        method.add_up(work)
-
-    return call
+def again(add_up: Callable, values: np.ndarray, flat: np.ndarray) -> None:
+    """Add up the same values once more, in `flat`."""
+    flat[:] = values
+    add_up(flat)
 
 
 def crossed(bandwidths: Sequence[float], whole: Sequence[float], short: Sequence[float]) -> float:
@@ -492,37 +490,35 @@ def crossings(
 # --- what is learnt -----------------------------------------------------------------------------
 
 
-def learnt(compress: str | Callable, data, n_ranks: int = 4, seed: int = 0, **plan) -> list[dict]:
-    """The history of a training on so many virtual ranks; empty where it diverged."""
+def learnt(compress: str | Callable, data, n_ranks: int = 4, seed: int = 0, **plan) -> float:
+    """The test accuracy after a training on so many virtual ranks; one that diverges guesses."""
 
-    def program(comm) -> list[dict]:
+    def program(comm) -> float:
         method = DataParallel(comm, compress=compress)
-        return train(data, method=method, seed=seed, **PLAN | plan).history
+        how = PLAN | {"seed": seed} | plan
+        return train(data, method=method, **how).history[-1]["test_accuracy"]
 
     try:
         return World(n_ranks).run(program)[0]
     except Diverged:
-        return []
+        return 1 / len(data.class_names)
 
 
 def accuracies(
-    algorithms: Mapping[str, str | Callable],
-    data,
-    seeds: Sequence[int] = (0, 1),
-    n_ranks: int = 4,
-    **plan,
+    algorithms: Mapping[str, str | Callable], data, seeds=(0, 1), n_ranks: int = 4, **plan
 ) -> dict[str, tuple[float, list[float]]]:
-    """By way, its bits a number and the test accuracy of each seed; who diverged guesses.
+    """By way, its bits a number and the test accuracy of each seed, see `learnt`.
 
     Bits are those of a message, which has the shard of one of the ranks.
     """
-    shard, guess = -(-Network().zeros().flat.size // n_ranks), 1 / len(data.class_names)
-    result = {}
-    for name, compress in algorithms.items():
-        runs = [learnt(compress, data, n_ranks, seed, **plan) for seed in seeds]
-        ends = [rows[-1]["test_accuracy"] if rows else guess for rows in runs]
-        result[name] = bits_a_number(compress, shard), ends
-    return result
+    shard = -(-Network().zeros().flat.size // n_ranks)
+    return {
+        name: (
+            bits_a_number(compress, shard),
+            [learnt(compress, data, n_ranks, seed, **plan) for seed in seeds],
+        )
+        for name, compress in algorithms.items()
+    }
 
 
 # --- the challenge of few bits --------------------------------------------------------------------
@@ -595,9 +591,8 @@ def walks(result: Mapping[str, np.ndarray], goal: float) -> Axes:
     """Draw where each way has gone after so many steps, and where the mean gradient leads."""
     _, ax = plt.subplots(figsize=(6.5, 2.6))
     labels = []
-    for k, ((name, group), color) in enumerate(
-        zip(result.items(), colors(list(result)), strict=True)
-    ):
+    lines = zip(result.items(), colors(list(result)), strict=True)
+    for k, ((name, group), color) in enumerate(lines):
         width = 1.5 * (len(result) - k)  # so that one shows under the next
         ax.plot(group, color=color, linewidth=width)
         labels.append((len(group) - 1, group[-1], name, color))

@@ -15,7 +15,6 @@ from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.distributed.trial import Counting
 from cnnlab.kernels import find
 from cnnlab.measure import timing
-from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing
 from cnnlab.network import Dense, Network, Sigmoid
 from cnnlab.plots.style import GREY, aside, colors, figure, label_ends
@@ -28,32 +27,16 @@ from cnnlab.training import Diverged, Replica, Sgd, train
 N, K, STEPS, MOMENTUM = 12, 3, 8, 0.9
 
 
-def kept(gradients, *, add=True, zero=True, by=abs):
-    """What top-k with error feedback sends, step by step, and what is owed then; or a wrong one."""
-    remainder, sent = np.zeros(N), []
-    for gradient in gradients:
-        remainder = remainder + gradient if add else gradient.copy()
-        places = np.sort(np.argsort(-by(remainder), kind="stable")[:K])
-        sent.append((places, remainder[places]))
-        if zero:
-            remainder[places] = 0
-    return sent, remainder
-
-
-KEPT_MISTAKES = {
-    "what is sent stays in the residual, and is sent again": {"zero": False},
-    "what was owed is forgotten": {"add": False},
-    "the largest are chosen with their sign: −5 is large, too": {"by": np.asarray},
-}
-
-
-def corrected(gradients, *, velocity_goes=True, residual_goes=True, group="velocity"):
+def corrected(
+    gradients, momentum=MOMENTUM, *, add=True, velocity_goes=True, residual_goes=True,
+    group="velocity", by=abs,
+):  # fmt: skip
     """What Deep Gradient Compression sends, step by step, and what is owed; or a wrong one."""
     velocity, remainder, sent = np.zeros(N), np.zeros(N), []
     for gradient in gradients:
-        velocity = MOMENTUM * velocity + gradient
-        remainder = remainder + (velocity if group == "velocity" else gradient)
-        places = np.sort(np.argsort(-abs(remainder), kind="stable")[:K])
+        velocity = momentum * velocity + gradient
+        remainder = add * remainder + (velocity if group == "velocity" else gradient)
+        places = np.sort(np.argsort(-by(remainder), kind="stable")[:K])
         sent.append((places, remainder[places]))
         if residual_goes:
             remainder[places] = 0
@@ -62,6 +45,12 @@ def corrected(gradients, *, velocity_goes=True, residual_goes=True, group="veloc
     return sent, remainder
 
 
+kept = functools.partial(corrected, momentum=0.0)  # top-k with error feedback
+KEPT_MISTAKES = {
+    "what is sent stays in the residual, and is sent again": {"residual_goes": False},
+    "what was owed is forgotten": {"add": False},
+    "the largest are chosen with their sign: −5 is large, too": {"by": np.asarray},
+}
 CORRECTED_MISTAKES = {
     "the velocity goes on where it has been sent": {"velocity_goes": False},
     "what is sent stays in the residual, and is sent again": {"residual_goes": False},
@@ -314,15 +303,12 @@ def by_density(
     densities: Sequence[float], data, algorithms: Sequence[str] = tuple(WAYS), seed: int = 0, **plan
 ) -> dict[str, dict[float, tuple[float, int]]]:
     """By way and density: accuracy and bytes, see `learnt`."""
-    result = {}
+    result: dict[str, dict[float, tuple[float, int]]] = {way: {} for way in algorithms}
     for way in algorithms:
         make, rate, optimizer = WAYS[way]
-        result[way] = {
-            density: learnt(
-                functools.partial(make, argument=density), data, rate, optimizer, seed, **plan
-            )
-            for density in densities
-        }
+        for density in densities:
+            made = functools.partial(make, argument=density)
+            result[way][density] = learnt(made, data, rate, optimizer, seed, **plan)
     return result
 
 
@@ -391,10 +377,8 @@ def choosing(
     files.keep_compiled()
     result = {}
     for n in sizes:
-        values, k = (
-            np.random.default_rng(n).standard_normal(n).astype(np.float32),
-            round(density * n),
-        )
+        values = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+        k = round(density * n)
         places, chosen = np.empty(k, np.int32), np.empty(k, np.float32)
         calls = {
             "select": functools.partial(select, values, places, chosen),
@@ -465,11 +449,13 @@ def stream_bytes(n: int, k: int, n_ranks: int) -> float:
 def counted_bytes(choices: Sequence[np.ndarray], n: int) -> float:
     """What a rank sends if each has chosen such places, int32, of n: the mean, counted."""
 
-    def program(comm) -> int:
+    def program(comm) -> None:
         places, total = choices[comm.rank], np.empty(n, np.float32)
-        return sparse.allreduce(comm, places, np.ones(places.size, np.float32), total)
+        sparse.allreduce(comm, places, np.ones(places.size, np.float32), total)
 
-    return float(np.mean(World(len(choices)).run(program)))
+    world = Counting(len(choices))
+    world.run(program)
+    return float(world.sent.sum(1).mean())
 
 
 # --- steps of a perceptron ----------------------------------------------------------------------
@@ -520,14 +506,12 @@ def virtual_steps(
     What a rank computes is measured here, on one core, in turns; its messages take virtual time.
     """
     group, share = replica(PERCEPTRON, data, batch, 0.1), np.arange(batch // n_ranks)
-    flat, calls = (
-        group.grads.flat,
-        {"compute": lambda: (group.gradients(share), group.update(batch))},
-    )
+    flat = group.grads.flat
+    calls = {"compute": lambda: (group.gradients(share), group.update(batch))}
     noise = np.random.default_rng(0).standard_normal(flat.size).astype(np.float32)
     for way in algorithms:
         calls[way] = functools.partial(again, adder(Echo(n_ranks), way), noise, flat)
-    medians = {name: timing.median for name, timing in measure.compare(calls).items()}
+    medians = {name: taken.median for name, taken in timing.compare(calls).items()}
     return {
         network: {
             way: StepTime(medians["compute"], medians[way], result[n_ranks].seconds)
@@ -561,20 +545,17 @@ def gains(seconds: Mapping[str, float]) -> dict[str, float]:
 
 # --- the challenge of few numbers: train as well as with all of them, with the fewest bytes -------
 
-CHALLENGE_STREAMS_N = 1000  # numbers of a gradient that is looked at
-
 
 def said(mine: Callable) -> str:
     """What is wrong with what a chooser sends, in words; nothing if it can be added up."""
-    gradient = np.random.default_rng(0).standard_normal(CHALLENGE_STREAMS_N).astype(np.float32)
-    places, values = mine(CHALLENGE_STREAMS_N, 0).choose(gradient.copy(), 1, 1)
+    n = 1000  # numbers of a gradient that is looked at
+    gradient = np.random.default_rng(0).standard_normal(n).astype(np.float32)
+    places, values = mine(n, 0).choose(gradient, 1, 1)
     if places.dtype != np.int32 or values.dtype != np.float32 or places.shape != values.shape:
         got = f"{places.dtype} {places.shape} and {values.dtype} {values.shape}"
         return f"choose: expected places int32 (k) and values float32 (k), got {got}"
-    if places.size and (
-        np.any(np.diff(places) <= 0) or places[0] < 0 or places[-1] >= CHALLENGE_STREAMS_N
-    ):
-        return f"choose: expected places ascending, each once, from 0 to {CHALLENGE_STREAMS_N - 1}"
+    if np.any(np.diff(np.r_[-1, places, n]) <= 0):
+        return f"choose: expected places ascending, each once, from 0 to {n - 1}"
     return ""
 
 
@@ -623,10 +604,8 @@ def filling(
         line = [filled(density, p) for p in ranks]
         ax.plot(ranks, line, color=color, linewidth=1.6)
         labels.append((ranks[-1], line[-1], name, color))
-    marks = "osD^"
-    for (name, group), color, mark in zip(
-        counted.items(), shades[len(names) :], marks, strict=False
-    ):
+    points = zip(counted.items(), shades[len(names) :], "osD^", strict=False)
+    for (name, group), color, mark in points:
         ax.plot(ranks, group, mark, color=color, markersize=5, label=name)
     ax.axhline(HALF, color=GREY, linestyle="--", linewidth=1.2)
     ax.set(xscale="log", xlabel="ranks", ylabel="share of places taken", ylim=(0, 1))

@@ -3,7 +3,6 @@
 import ast
 import copy
 import io
-import types
 
 import numpy as np
 
@@ -41,34 +40,3 @@ def run_virtually(text: str, names: dict, n_ranks: int, network: str | None) -> 
     """What each virtual rank finds and prints, and the record of the run."""
     program, world = Program(text), World(n_ranks, network)
     return world.run(lambda comm: program.run(comm, names)), world.record
-
-
-def push(ranks, wanted: set[str], names: dict) -> list[str]:
-    """Give the ranks of a cluster what is `needed`, under the same names; return these."""
-    sent, modules = needed(wanted, names)
-    for name, module in modules.items():
-        ranks.view.execute(f"import {module} as {name}")
-    ranks.view.push(sent)
-    return [*sent, *modules]
-
-
-def needed(wanted: set[str], names: dict) -> tuple[dict, dict[str, str]]:
-    """Of the notebook's names, those that a cell reads, and functions of it: things and modules."""
-    values, modules, open_ = {}, {}, set(wanted)
-    while open_:
-        name = open_.pop()
-        if name not in names or name in values or name in modules:
-            continue
-        if isinstance(names[name], types.ModuleType):
-            modules[name] = names[name].__name__
-        else:
-            values[name] = names[name]
-        if isinstance(names[name], types.FunctionType):
-            open_ |= names_in(names[name].__code__)
-    return values, modules
-
-
-def names_in(code: types.CodeType) -> set[str]:
-    """The names that a function reads from outside, and those of functions in it."""
-    inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    return set(code.co_names).union(*inner)

@@ -381,8 +381,5 @@ class Survivors:
 
     def Bcast(self, array: np.ndarray, root: int = FIRST) -> None:
         """Copy the array of rank 0 to all."""
-        if self.rank != FIRST:
-            return self.comm.Recv(array, FIRST, TAG)
-        for rank in self.others:
-            self.Send(array, rank, TAG)
-        return None
+        mine = array if self.rank == FIRST else None
+        array[...] = self.by_first(mine, lambda values: values[FIRST])

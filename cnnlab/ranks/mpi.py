@@ -8,7 +8,7 @@ import sys
 
 REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
 NAMES = (*REDUCTIONS, "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
-NUMBERS = {"ANY_SOURCE": -2, "ANY_TAG": -1}  # MPICH's, where MPI does not run
+NUMBERS = {"ANY_SOURCE": -2, "PROC_NULL": -1, "ANY_TAG": -1}  # MPICH's, where MPI does not run
 
 
 def __getattr__(name: str):

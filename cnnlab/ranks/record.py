@@ -1,7 +1,7 @@
 """What ranks did and sent, and when: of virtual ranks and of real ones in the same form."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -79,19 +79,24 @@ def record(logs: Sequence[Sequence[Event]]) -> Record:
     zero = min((event.begin for log in logs for event in log), default=0.0)
     moved = [[e._replace(begin=e.begin - zero, end=e.end - zero) for e in log] for log in logs]
     events = [event for log in moved for event in [*log, *gaps(log)]]
-    messages = []
-    for rank, log in enumerate(moved):
-        for peer in {event.peer for event in log if event.kind == "send"}:
-            pairs = zip(
-                between(log, "send", peer), between(moved[peer], "receive", rank), strict=True
-            )
-            messages += [Message(rank, peer, a.n_bytes, a.begin, b.end) for a, b in pairs]
+    messages = [
+        Message(rank, peer, out.n_bytes, out.begin, back.end)
+        for rank, peer, out, back in pairs(moved)
+    ]
     return Record(len(logs), events, messages)
 
 
-def between(log: Sequence[Event], kind: str, peer: int) -> list[Event]:
-    """A rank's sends to a peer or receives from it, in order."""
-    return [event for event in log if (event.kind, event.peer) == (kind, peer)]
+def pairs(logs: Sequence[Sequence[Event]]) -> Iterator[tuple[int, int, Event, Event]]:
+    """Of each message: who sends it to whom, the send and the receive."""
+
+    def between(log: Sequence[Event], kind: str, peer: int) -> list[Event]:
+        return [event for event in log if (event.kind, event.peer) == (kind, peer)]
+
+    for rank, log in enumerate(logs):
+        for peer in sorted({event.peer for event in log if event.kind == "send"}):
+            both = between(log, "send", peer), between(logs[peer], "receive", rank)
+            for out, back in zip(*both, strict=True):
+                yield rank, peer, out, back
 
 
 def gaps(log: Sequence[Event]) -> list[Event]:
@@ -112,10 +117,5 @@ class Wait(NamedTuple):
 
 def waits(logs: Sequence[Sequence[Event]]) -> list[Wait]:
     """Who waited for whom, the longest first, from the log of each rank."""
-    result = []
-    for rank, log in enumerate(logs):
-        for peer in {event.peer for event in log if event.kind == "receive"}:
-            sent, came = between(logs[peer], "send", rank), between(log, "receive", peer)
-            late = [out.begin - back.begin for out, back in zip(sent, came, strict=True)]
-            result += [Wait(rank, peer, seconds) for seconds in late if seconds > 0]
-    return sorted(result, key=lambda wait: -wait.seconds)
+    late = [Wait(peer, rank, out.begin - back.begin) for rank, peer, out, back in pairs(logs)]
+    return sorted((wait for wait in late if wait.seconds > 0), key=lambda wait: -wait.seconds)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cnnlab.ranks.virtual import Link
-from cnnlab.ranks.virtual.calls import ANY_TAG, ANYONE, TAGS, Calls, checked, destination
+from cnnlab.ranks.virtual.calls import TAGS, Calls, checked, destination
 from cnnlab.ranks.virtual.messages import ANY, Waits
 from cnnlab.runtime import thread_pool
 
@@ -101,7 +101,7 @@ class Slow(Calls):
         self.tag, self._calls = None, 0  # the one tag of a collective's messages
         self.crowded = self.n_ranks > thread_pool.usable_cores()
 
-    def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG) -> "SlowRequest":
+    def irecv(self, buf=None, source: int | None = None, tag: int | None = None) -> "SlowRequest":
         """Begin to receive an object of at most LARGEST_OBJECT bytes, which `wait` returns."""
         return self._expect(source, tag, LARGEST_OBJECT, destination(buf, pickled=True))
 
@@ -149,7 +149,7 @@ class Slow(Calls):
     def _post(self, request: "SlowRequest") -> "SlowRequest":
         return request  # it is under way
 
-    _opened = _post
+    _opened, _end = _post, Calls._peer  # PROC_NULL is refused
 
     def _entered(self) -> None:
         """Nothing: a real rank's clock goes on by itself."""

@@ -53,22 +53,20 @@ def stream_of(received: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return places, values.view(np.float32)
 
 
-def allreduce(comm, places: np.ndarray, values: np.ndarray, total: np.ndarray) -> int:
-    """Write the sum over all ranks of their streams to `total` (n) of each; the bytes sent here.
+def allreduce(comm, places: np.ndarray, values: np.ndarray, total: np.ndarray) -> None:
+    """Write the sum over all ranks of their streams to `total` (n) of each.
 
     places int32 (k), ascending; values float32 (k); total float32 (n). k may differ from rank to
     rank. Recursive doubling: in each round the streams of two ranks are merged, and fill up.
     """
-    n, n_sent, mine = total.size, 0, (places, values)
+    n, mine = total.size, (places, values)
     for to, _, _, source, _, _, add in butterfly(comm.rank, comm.size, n):
         sent, received = message(mine, n), np.empty(4 * n + 4, np.uint8)
         exchange(comm, sent, to, received, source)
-        n_sent += sent.size * (to != NOBODY)
         if source != NOBODY:
             mine = added(mine, stream_of(received, n)) if add else stream_of(received, n)
     total[:] = 0
     total[mine[0]] = mine[1]
-    return n_sent
 
 
 def added(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:

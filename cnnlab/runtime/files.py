@@ -72,13 +72,6 @@ def source_files() -> list[Path]:
     return [package / "__init__.py", *(package / file for file in ALSO), *rooms]
 
 
-def holds_kernels(module: str) -> bool:
-    """Whether what a module has compiled is kept."""
-    package, _, path = module.replace(".", "/").partition("/")
-    result = f"{path}.py" in ALSO or path.startswith(tuple(f"{room}/" for room in ROOMS))
-    return result and package == "cnnlab"
-
-
 def sources() -> str:
     """A digest of those files."""
     digest = hashlib.sha256()
@@ -117,10 +110,11 @@ def keep_compiled() -> None:
     numba = sys.modules.get("numba")
     if numba is None or numba.config.DISABLE_JIT:
         return
+    kept = set(map(str, source_files()))
     new = [
         kernel
         for name, module in list(sys.modules.items())
-        if holds_kernels(name)
+        if getattr(module, "__file__", None) in kept
         for kernel in vars(module).values()
         if isinstance(kernel, numba.core.registry.CPUDispatcher)
         and (kernel.py_func.__module__ == name and not kernel.stats.cache_path)

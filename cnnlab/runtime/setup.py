@@ -71,12 +71,9 @@ def importable() -> bool:
 
 def archives() -> list[Path]:
     """The wheels and zips of the course in PLACES: wheels first, the newest version first."""
-    result = []
-    for place in PLACES:
-        for kind in ("cnnlab*.whl", "cnnlab*.zip"):
-            files = sorted(Path(place).glob(kind), reverse=True)
-            result += [file for file in files if file.suffix == ".whl" or wheels_in(file)]
-    return result
+    kinds = [(place, kind) for place in PLACES for kind in ("cnnlab*.whl", "cnnlab*.zip")]
+    files = [file for place, kind in kinds for file in sorted(Path(place).glob(kind))[::-1]]
+    return [file for file in files if file.suffix == ".whl" or wheels_in(file)]
 
 
 def wheels_in(file: Path) -> list[str]:

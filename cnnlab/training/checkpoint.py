@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import zipfile
 from math import prod
 from pathlib import Path
@@ -16,6 +17,7 @@ ROW = {"epoch", "loss", "test_accuracy", "seconds", "images_per_second"}  # of t
 STATE = "optimizer "  # begins the names of the optimiser's arrays
 UNREADABLE = (
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError, RuntimeError),
+    MemoryError,
     zipfile.BadZipFile,
 )
 
@@ -44,44 +46,38 @@ def save(path: str | Path, done: Checkpoint) -> None:
 def load(path: str | Path) -> Checkpoint:
     """The checkpoint that `save` wrote; ValueError that says what is wrong with any other file.
 
-    All arrays hold finite numbers, and no more memory is taken than the file is long.
+    All arrays hold finite numbers, and no more is read than the file is long.
     """
     try:
-        with zipfile.ZipFile(path) as file:
+        with np.load(path) as file:
+            if sum(member.file_size for member in file.zip.infolist()) > os.path.getsize(path):
+                raise EOFError("expected arrays as long as the file, got longer ones")
             about = json.loads(str(array(file, "about", "U", ())))
             history, plan = check_history(about["history"]), dict(about["plan"])
             network = Network.from_description(about["network"])
             n = sum(map(prod, network.parameter_shapes.values()))
             params = Parameters(network, flat=array(file, "flat", "f", (n,)))
-            names = [name.removesuffix(".npy") for name in file.namelist()]
             state = {
                 name.removeprefix(STATE): array(file, name, "f")
-                for name in names
+                for name in file.files
                 if name.startswith(STATE)
             }
     except FileNotFoundError:
         raise ValueError(f"resume: expected a file, there is no {path}") from None
     except UNREADABLE as error:
-        what = f"{type(error).__name__}: {error}"
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise ValueError(
             f"resume: expected a checkpoint of a training, got {path}: {what}"
         ) from None
     return Checkpoint(params, state, history, plan)
 
 
-def array(file: zipfile.ZipFile, name: str, kind: str, shape: tuple | None = None) -> np.ndarray:
-    """An array of that kind and shape (None: any), compared with the file before it is read."""
-    with file.open(f"{name}.npy") as member:
-        version = np.lib.format.read_magic(member)
-        read = {(1, 0): np.lib.format.read_array_header_1_0}
-        its_shape, _, dtype = read.get(version, np.lib.format.read_array_header_2_0)(member)
-    size = file.getinfo(f"{name}.npy").compress_size
-    if dtype.kind != kind or (shape is not None and its_shape != shape):
-        raise TypeError(f"{name}: expected {kind!r} of shape {shape}, got {dtype} of {its_shape}")
-    if prod(its_shape) * dtype.itemsize > size:
-        raise EOFError(f"{name}: expected {prod(its_shape)} numbers, the file holds {size} bytes")
-    with file.open(f"{name}.npy") as member:
-        result = np.lib.format.read_array(member, allow_pickle=False)
+def array(file: np.lib.npyio.NpzFile, name: str, kind: str, shape: tuple | None = None):
+    """An array of that kind and shape (None: any) in a file; TypeError or ValueError for others."""
+    result = file[name]
+    if result.dtype.kind != kind or (shape is not None and result.shape != shape):
+        got = f"{result.dtype} of {result.shape}"
+        raise TypeError(f"{name}: expected {kind!r} of shape {shape}, got {got}")
     if kind == "f" and not np.isfinite(result).all():
         raise ValueError(f"{name}: expected finite numbers, {(~np.isfinite(result)).sum()} are not")
     return result

@@ -9,7 +9,6 @@ from cnnlab.distributed.compressors.base import Compressor
 from cnnlab.distributed.compressors.bits import Qsgd
 from cnnlab.lessons import lesson_56
 from cnnlab.lessons.lesson_56 import challenge_bits, said, tried, unbiased
-from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
 from cnnlab.training import Sgd
 
@@ -69,9 +68,7 @@ def test_a_crossing_is_found_between_two_bandwidths():
 
 def test_training_tells_who_learns_and_who_diverges():
     data = load("digits", 400, 200)
-    learn = functools.partial(lesson_56.learnt, "qsgd4", data, 2, epochs=1)
-    assert learn() == learn()[:1] or len(learn()) == 1
-    assert lesson_56.learnt("none", data, 2, rate=1e30) == []
+    assert lesson_56.learnt("none", data, 2, rate=1e30) == 0.1
     result = lesson_56.accuracies({"a": "none", "b": lesson_56.nearest(8)}, data, (0,), rate=1e30)
     assert result["a"] == (32, [0.1]) and result["b"][0] == pytest.approx(
         8 * 615 / 607
@@ -135,25 +132,6 @@ def test_a_fine_grid_learns_as_none_does():
     free = lesson_56.accuracy(DATA, Sgd(0.5), epochs=8)
     fine = lesson_56.accuracy(DATA, lesson_56.OnGrid(0.5, 2.0**-20, by_chance), epochs=8)
     assert free > 0.3 and abs(free - fine) < 0.02
-
-
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
-
-
-def test_speeds_are_drawn_beside_a_copy_and_what_pays_for_each():
-    def group(seconds):
-        return Timing("x", (seconds,) * 3, work=8e9)
-
-    result = {"copy": {"encode": group(0.5), "decode": group(0.5)}}
-    result |= {way: {"encode": group(2), "decode": group(1)} for way in ("fp16", "qsgd4")}
-    ax = lesson_56.bits_speeds(result, {"fp16": 7e9, "qsgd4": 3e9}, link="a link")
-    encode, decode, marks, copy = ax.lines
-    assert list(encode.get_xdata()) == [4, 4] and list(decode.get_xdata()) == [8, 8]
-    assert marks.get_xydata().tolist() == [[7, 0], [3, 1]] and copy.get_xdata()[0] == 16
-    assert texts(ax) == [f"encode 4, decode 8\npays from {need}" for need in (7, 3)]
-    said = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert {"copy: 16", "pays on a link", "encode", "decode"} == set(said)
 
 
 FEW = np.array([0.3, -0.3, 1.0, 0.0, 2.5])

@@ -2,7 +2,6 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-from cnnlab.lessons import lesson_51
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import challenge
 
@@ -41,16 +40,4 @@ def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
     assert capsys.readouterr().out == "Your relu moves 2 times the least bytes, rung 4.\n"
     monkeypatch.setattr(challenge.device, "exercise", lambda *_: False)
     assert challenge.challenge_traffic("relu", print) is None
-    plt.close("all")
-
-
-def test_a_kernel_under_a_cap_is_drawn_beside_the_plans(monkeypatch, capsys):
-    seconds = {"planned": 1.0, "mine": 2.0}
-    timings = {name: Timing(name, (time,) * 3) for name, time in seconds.items()}
-    monkeypatch.setattr(lesson_51, "challenge", lambda *_: timings)
-    ax = lesson_51.challenge_workspace("conv_forward", print, None, {"planned": None}, 1e6)
-    assert ax.figure.get_suptitle() == "Your conv_forward takes 2 times as long as planned"
-    assert capsys.readouterr().out == "Your conv_forward takes 2 times as long as planned.\n"
-    monkeypatch.setattr(lesson_51, "challenge", lambda *_: None)
-    assert lesson_51.challenge_workspace("conv_forward", print, None, {"planned": None}, 1) is None
     plt.close("all")

@@ -1,15 +1,7 @@
-import types
-
 import numpy as np
 import pytest
 
 from cnnlab.ranks import cells
-
-scale = 1
-
-
-def helper(x):
-    return np.sum([scale * y for y in x])
 
 
 def test_a_cell_finds_its_names_and_its_last_expression_is_its_result():
@@ -25,10 +17,3 @@ def test_lines_are_those_of_the_cell_below_the_magic():
     with pytest.raises(SyntaxError) as error:
         cells.Program("x = 1\ny =")
     assert error.value.lineno == 3
-
-
-def test_what_a_cell_needs_are_its_names_and_those_of_the_functions_it_calls():
-    own = types.FunctionType(helper.__code__, {"np": np})
-    names = {"helper": own, "np": np, "scale": 3, "other": 4}
-    items, modules = cells.needed({"helper", "comm"}, names)
-    assert items == {"helper": own, "scale": 3} and modules == {"np": "numpy"}

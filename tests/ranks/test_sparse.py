@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cnnlab.distributed.trial import Counting
 from cnnlab.ranks import sparse
 from cnnlab.ranks.virtual import World
 
@@ -31,29 +32,37 @@ def test_a_message_is_a_stream_up_to_half_of_the_places_and_the_array_above(k, n
         assert got[:k].tolist() == list(range(k)) and (got[k:] == 0).all() | (len(got) == 11)
 
 
+def stream(rank, n, k):
+    rng = np.random.default_rng(rank)
+    return np.sort(rng.permutation(n)[:k]).astype(np.int32), rng.standard_normal(k, np.float32)
+
+
 def program(comm, n, k):
-    """The sum of streams with k places each; what it should be, and the bytes sent."""
-    rng = np.random.default_rng(comm.rank)
-    places = np.sort(rng.permutation(n)[:k]).astype(np.int32)
-    values, total = rng.standard_normal(k).astype(np.float32), np.empty(n, np.float32)
+    """The sum of streams with k places each, and what it should be."""
+    (places, values), total = stream(comm.rank, n, k), np.empty(n, np.float32)
     mine = np.zeros(n, np.float32)
     mine[places] = values
-    n_bytes = sparse.allreduce(comm, places, values, total)
+    sparse.allreduce(comm, places, values, total)
     expected = np.empty(n, np.float32)
     comm.Allreduce(mine, expected)
-    return total, expected, n_bytes
+    return total, expected
 
 
 @pytest.mark.parametrize("k", [0, 3, 100])
 @pytest.mark.parametrize("size", [1, 3, 7, 8])
 def test_any_number_of_ranks_has_the_sum_with_the_same_bits(size, k):
     result = World(size).run(program, 200, k)
-    for total, expected, _ in result:
+    for total, expected in result:
         np.testing.assert_allclose(total, expected, atol=1e-5)
         np.testing.assert_array_equal(total, result[0][0])
 
 
 def test_streams_send_what_they_hold_and_never_more_than_the_array():
-    two, many = World(2).run(program, 1000, 10), World(8).run(program, 1000, 400)
-    assert {n_bytes for *_, n_bytes in two} == {4 + 80}
-    assert all(n_bytes == (4 + 3200) + 2 * 4004 for *_, n_bytes in many)
+    def program(comm, k):
+        sparse.allreduce(comm, *stream(comm.rank, 1000, k), np.empty(1000, np.float32))
+
+    two, many = Counting(2), Counting(8)
+    two.run(program, 10)
+    many.run(program, 400)
+    assert set(two.sent.sum(1)) == {4 + 80}
+    assert set(many.sent.sum(1)) == {(4 + 3200) + 2 * 4004}

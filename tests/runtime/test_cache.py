@@ -14,8 +14,8 @@ from numba.core.registry import CPUDispatcher
 
 from cnnlab.ranks import schedules
 from cnnlab.runtime import files as cache
-from tests.source import FILES
 
+ROOT = Path(cache.__file__).parents[2]
 PROGRAM = """
 import numpy as np
 from cnnlab.kernels import KERNELS
@@ -109,14 +109,12 @@ def test_versions_of_numba_do_not_share_a_folder(tmp_path, monkeypatch):
 def test_whatever_is_kept_comes_from_a_file_that_the_digest_covers():
     """Also what a kept kernel calls, wherever it lies."""
     files, result = set(cache.source_files()), set()
-    for name in FILES:
-        if cache.holds_kernels(name := f"cnnlab.{name}"):
-            importlib.import_module(name)
-    for name, module in list(sys.modules.items()):
-        if cache.holds_kernels(name):
-            for value in vars(module).values():
-                if isinstance(value, CPUDispatcher):
-                    result.add(Path(value.py_func.__code__.co_filename))
+    for file in files:
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        module = importlib.import_module(name)
+        for value in vars(module).values():
+            if isinstance(value, CPUDispatcher):
+                result.add(Path(value.py_func.__code__.co_filename))
     assert result <= files and Path(schedules.__file__) in result and len(result) > 10
 
 

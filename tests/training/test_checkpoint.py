@@ -129,7 +129,7 @@ HUGE = report_network(filters=10**9).description()
         ({"flat": PARAMS.flat * np.nan}, "flat: expected finite numbers, 2428 are not"),
         ({"flat": PARAMS.flat.astype(np.int32)}, "flat: expected 'f' .*, got int32"),
         ({"flat": PARAMS.flat.astype(complex)}, "flat: expected 'f' .*, got complex128"),
-        ({"flat": np.array([None] * 2428)}, "flat: expected 'f' .*, got object"),
+        ({"flat": np.array([None] * 2428)}, "Object arrays cannot be loaded"),
         ({"about": ABOUT | {"history": None}}, "TypeError"),
         ({"about": ABOUT | {"history": [{}]}}, "history: expected .* of epoch 1, got {}"),
         ({"about": ABOUT | {"history": [ROW, ROW]}}, "history: expected .* of epoch 2"),
@@ -165,7 +165,7 @@ def test_a_header_that_claims_more_than_the_file_holds_is_not_believed(tmp_path)
     data = file.read_bytes()
     assert data.count(old) == 1
     file.write_bytes(data.replace(old + b" " * (len(new) - len(old)), new))
-    with pytest.raises(ValueError, match=f"flat: expected {n} numbers, the file holds"):
+    with pytest.raises(ValueError, match=r"x\.npz: (BadZipFile|ValueError): (Bad CRC|EOF)"):
         checkpoint.load(file)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.lessons.lesson_53 import FORMULAS
+from cnnlab.lessons import lesson_53
 from cnnlab.network import Network, Parameters
 from cnnlab.ranks.virtual import World
 from cnnlab.runtime.arguments import Entry
@@ -46,7 +46,8 @@ def stepped(optimizer, dtype=np.float64):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_is_its_formula(name):
     make = OPTIMIZERS[name].load()
-    expected = FORMULAS[name](START, slope, make.usual, STEPS)
+    formula = lesson_53.FORMULAS[name]
+    expected = lesson_53.stepped(formula, START, slope, make.usual, STEPS)
     assert np.abs(expected - START).max() > 1e-2
     np.testing.assert_allclose(stepped(make(make.usual)), expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(stepped(make(make.usual), np.float32), expected, atol=1e-4)

@@ -20,9 +20,8 @@ import numpy as np
 from cnnlab.ranks import mpi
 from cnnlab.ranks.mpi import REDUCTIONS, is_named, name_of
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step
-from cnnlab.ranks.virtual.messages import ANY
+from cnnlab.ranks.virtual.messages import ANY, NULL
 
-ANYONE, ANY_TAG = mpi.NUMBERS["ANY_SOURCE"], mpi.NUMBERS["ANY_TAG"]
 TAGS = 32768  # as many as every MPI has
 NUMBERS = "biufc"  # kinds of dtype: bool, whole, real and complex
 LARGE = 65536  # bytes: from here on, an allreduce sends halves of arrays instead of whole ones
@@ -297,7 +296,7 @@ class Calls:
         """Begin to send an array; it may be changed after `Wait`."""
         return self._opened(self._send(buf, dest, tag))
 
-    def Irecv(self, buf: np.ndarray, source: int = ANYONE, tag: int = ANY_TAG):
+    def Irecv(self, buf: np.ndarray, source: int | None = None, tag: int | None = None):
         """Begin to receive into an array; it may be read after `Wait`."""
         return self._opened(self._receive(buf, source, tag))
 
@@ -305,12 +304,12 @@ class Calls:
         """Send an array; a long one waits for its receiver."""
         self._post(self._send(buf, dest, tag)).Wait()
 
-    def Recv(self, buf, source: int = ANYONE, tag: int = ANY_TAG, status=None) -> None:
+    def Recv(self, buf, source: int | None = None, tag: int | None = None, status=None) -> None:
         """Receive an array."""
         self._post(self._receive(buf, source, tag)).Wait(status)
 
     def Sendrecv(
-        self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANYONE, recvtag=ANY_TAG, status=None
+        self, sendbuf, dest, sendtag=0, recvbuf=None, source=None, recvtag=None, status=None
     ) -> None:
         """Send and receive at the same time, from and to two arrays."""
         into = self._receive(recvbuf, source, recvtag)
@@ -320,7 +319,7 @@ class Calls:
         """Begin to send an object."""
         return self._opened(self._send(obj, dest, tag, pickled=True))
 
-    def irecv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG):
+    def irecv(self, buf=None, source: int | None = None, tag: int | None = None):
         """Begin to receive an object, which `wait` returns."""
         return self._opened(self._receive(buf, source, tag, pickled=True))
 
@@ -328,12 +327,12 @@ class Calls:
         """Send an object."""
         self._post(self._send(obj, dest, tag, pickled=True)).Wait()
 
-    def recv(self, buf=None, source: int = ANYONE, tag: int = ANY_TAG, status=None):
+    def recv(self, buf=None, source: int | None = None, tag: int | None = None, status=None):
         """Receive an object."""
         return self._post(self._receive(buf, source, tag, pickled=True)).wait(status)
 
     def sendrecv(
-        self, sendobj, dest, sendtag=0, recvbuf=None, source=ANYONE, recvtag=ANY_TAG, status=None
+        self, sendobj, dest, sendtag=0, recvbuf=None, source=None, recvtag=None, status=None
     ):
         """Send an object and receive one at the same time."""
         into = self._receive(recvbuf, source, recvtag, pickled=True)
@@ -386,15 +385,21 @@ class Calls:
         return inside, given
 
     def _source(self, source: int) -> int:
-        """A rank to receive from, or ANY, by this module's number or that of an MPI that runs."""
-        known = is_whole(source) and source < 0 and source in (ANYONE, mpi.ANY_SOURCE)
-        return ANY if known else self._peer("source", source)
+        """A rank to receive from, or ANY: of None, or the number of an MPI that runs."""
+        if source is None or (is_whole(source) and source < 0 and source == mpi.ANY_SOURCE):
+            return ANY
+        return self._end("source", source)
+
+    def _end(self, name: str, rank: int) -> int:
+        """The other end of a message: a rank's number in the world, or NULL of no rank at all."""
+        null = is_whole(rank) and rank < 0 and rank == mpi.PROC_NULL
+        return NULL if null else self._peer(name, rank)
 
     def _tag(self, tag: int, receives: bool) -> int:
         """A tag, or ANY."""
         if is_whole(tag) and 0 <= tag < TAGS:
             return tag
-        if receives and is_whole(tag) and tag in (ANY_TAG, mpi.ANY_TAG):
+        if receives and (tag is None or (is_whole(tag) and tag == mpi.ANY_TAG)):
             return ANY
         raise ValueError(f"tag: expected a whole number from 0 to {TAGS - 1}, got {tag!r}")
 

@@ -5,7 +5,6 @@ message is buffered; what is received is seen only after `Wait`; and of messages
 any source could take, the last one comes first.
 """
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 
 from cnnlab.ranks.virtual.faults import Fault, leaks, written
 from cnnlab.ranks.virtual.messages import Request
-from cnnlab.ranks.virtual.network import network_of
+from cnnlab.ranks.virtual.network import Link
 from cnnlab.ranks.virtual.world import World
 
 
@@ -64,7 +63,7 @@ class Replay(World):
         return self
 
 
-def examine(program: Callable, n_ranks: int, *arguments, network=None) -> list[Fault]:
+def examine(program: Callable, n_ranks: int, *arguments) -> list[Fault]:
     """The faults of `program(comm, *arguments)` on so many ranks; none, if none was found.
 
     The program is run two to four times, and more often to say where a fault is; it must do the
@@ -72,11 +71,9 @@ def examine(program: Callable, n_ranks: int, *arguments, network=None) -> list[F
     was changed and then changed back, or a race in which the first and the last message to arrive
     do the same.
     """
-    network = network_of(network, n_ranks)
-    at_once = dataclasses.replace(network, link=dataclasses.replace(network.link, eager=0))
 
-    def play(network=network, **how) -> Replay:
-        return Replay(n_ranks, network, **how).play(program, arguments)
+    def play(link: Link | None = None, **how) -> Replay:
+        return Replay(n_ranks, link, **how).play(program, arguments)
 
     plain = play()
     if plain.error:
@@ -84,7 +81,7 @@ def examine(program: Callable, n_ranks: int, *arguments, network=None) -> list[F
             raise plain.error
         return faults
     faults = leaks(plain)
-    unbuffered = play(at_once)
+    unbuffered = play(Link(eager=0))
     if unbuffered.error and play().error is None:
         for fault in getattr(unbuffered.error, "faults", [])[:1]:
             text = f"it ends only because messages are small: {unbuffered.error}"

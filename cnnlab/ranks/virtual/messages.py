@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cnnlab.ranks import mpi
 from cnnlab.ranks.virtual.faults import blamed, site, written
 
-ANY = -1  # a request's peer or tag: any source, any tag
+ANY, NULL = -1, -2  # a request's peer or tag: any source, any tag; a peer that is no rank
 
 
 class Status:
@@ -125,7 +126,8 @@ class Request(Waits):
 
     def object(self):
         """The object received; None for an array or a send."""
-        return pickle.loads(self.data) if self.kind == "receive" and self.buffer is None else None
+        is_object = self.kind == "receive" and self.buffer is None and self.data
+        return pickle.loads(self.data) if is_object else None
 
     def finish(self, status=None) -> None:
         """The program may use the buffer again, and has not done so yet."""
@@ -144,10 +146,12 @@ class Request(Waits):
 
     def describe(self, status) -> None:
         """Fill in a status, this module's or MPI's."""
-        send = self.taken
-        status.source, status.tag = self.members.index(send.rank), send.tag
-        status.n_bytes = send.n_bytes
-        status.itemsize = 1 if send.buffer is None else send.buffer.itemsize
+        if send := self.taken:
+            status.source, status.tag = self.members.index(send.rank), send.tag
+            status.itemsize = 1 if send.buffer is None else send.buffer.itemsize
+        else:  # from no rank at all
+            status.source, status.tag = mpi.PROC_NULL, mpi.ANY_TAG
+        status.n_bytes = self.n_bytes
 
     def lend(self) -> None:
         """From now on until `Wait`, the buffer is the message's."""

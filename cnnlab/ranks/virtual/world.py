@@ -18,7 +18,7 @@ from greenlet import getcurrent, greenlet
 from cnnlab.ranks.record import Event, Message, Record
 from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
-from cnnlab.ranks.virtual.messages import Begun, Mail, Request
+from cnnlab.ranks.virtual.messages import NULL, Begun, Mail, Request
 from cnnlab.ranks.virtual.network import Interconnect, Link, Pace, network_of
 from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
@@ -274,7 +274,6 @@ class World:
 class Comm(calls.Calls):
     """The ranks of a world, as one of them sees them; or some of them, see `Split`."""
 
-    ANY_SOURCE, ANY_TAG = calls.ANYONE, calls.ANY_TAG
     where, begun = "the virtual world", Begun
 
     def __init__(self, world: World, rank: int, members: tuple[int, ...] = (), group: object = 0):
@@ -351,7 +350,7 @@ class Comm(calls.Calls):
         self._entered()
         buffer = None if pickled else calls.checked("buf", what)
         data = pickle.dumps(what) if pickled else buffer.tobytes()
-        return self._request("send", self._peer("dest", dest), self._tag(tag, False), data, buffer)
+        return self._request("send", self._end("dest", dest), self._tag(tag, False), data, buffer)
 
     def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> Request:
         self._entered()
@@ -366,7 +365,10 @@ class Comm(calls.Calls):
         """Begin with a message, unless one under way has its buffer."""
         for other in self.world.open[self.me]:
             request.apart(other)
-        (self.world.send if request.kind == "send" else self.world.receive)(request)
+        if request.peer == NULL:  # done at once, and nothing is received
+            request.done, request.data = self.world.clocks[self.me], b""
+        else:
+            (self.world.send if request.kind == "send" else self.world.receive)(request)
         return request
 
     def _opened(self, request: Request) -> Request:

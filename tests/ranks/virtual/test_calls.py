@@ -10,7 +10,7 @@ from hypothesis import strategies as draw
 
 from cnnlab.ranks import mpi
 from cnnlab.ranks.cluster import cluster
-from cnnlab.ranks.virtual import Link, Status, World
+from cnnlab.ranks.virtual import Link, Status, World, examine
 from cnnlab.ranks.virtual.messages import Request
 from tests.ranks.programs import run
 from tests.ranks.virtual.calls import EXPECTED, UFUNCS, drawn, every_call, one_call, windows
@@ -297,7 +297,7 @@ def test_any_is_what_the_mpi_that_runs_calls_so(running, monkeypatch):
     """Open MPI's numbers, which are not MPICH's."""
 
     class MPI:
-        ANY_SOURCE, ANY_TAG = -1, -1
+        ANY_SOURCE, ANY_TAG, PROC_NULL = -1, -1, -2
 
     if running:
         monkeypatch.setitem(sys.modules, "mpi4py.MPI", MPI)
@@ -312,6 +312,23 @@ def test_any_is_what_the_mpi_that_runs_calls_so(running, monkeypatch):
     assert World(3).run(program)[0] == [1, 2]
 
 
+def test_a_message_to_or_from_no_rank_is_done_at_once(monkeypatch):
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)  # then −1 is MPICH's PROC_NULL
+
+    def program(comm):
+        left, right = comm.rank - 1, comm.rank + 1 if comm.rank + 1 < comm.size else mpi.PROC_NULL
+        a, status = np.full(1, comm.rank), Status()
+        b, c = a.copy(), a.copy()
+        comm.Sendrecv(a, right, 0, b, left, 0)
+        comm.Sendrecv(a, left, 1, c, right, 1, status)
+        comm.Isend(a, mpi.PROC_NULL).Wait()
+        assert comm.recv(source=mpi.PROC_NULL) is None
+        return b[0], c[0], status.Get_count() if right == mpi.PROC_NULL else 0
+
+    assert World(3).run(program) == [(0, 1, 0), (0, 2, 0), (1, 2, 0)]
+    assert not examine(program, 3)
+
+
 def test_statuses_say_which_message_it_was():
     def program(comm):
         if comm.rank == 2:
@@ -319,7 +336,7 @@ def test_statuses_say_which_message_it_was():
         if comm.rank:
             return None
         a, status = np.zeros(5, np.float32), Status()
-        comm.Recv(a, comm.ANY_SOURCE, comm.ANY_TAG, status)
+        comm.Recv(a, mpi.ANY_SOURCE, mpi.ANY_TAG, status)
         assert status.Get_count(np.uint8) == 12
         return (status.Get_source(), status.Get_tag(), status.Get_count()), a.tolist()
 
