@@ -19,7 +19,6 @@ from cnnlab.plots.style import (
     ERRORS,
     GREY,
     INK,
-    LAYERS,
     WRONG,
     Point,
     as_rows,
@@ -36,8 +35,8 @@ from cnnlab.runtime import thread_pool
 from cnnlab.runtime.arguments import one_of
 
 __all__ = [
-    "COLORS", "colors", "describe", "filters", "images", "layer_times",
-    "learning_curves", "roofline", "scaling", "speedups", "style",
+    "COLORS", "colors", "describe", "filters", "images", "learning_curves", "roofline", "scaling",
+    "speedups", "style",
 ]  # fmt: skip
 
 Named = Mapping[str, float]
@@ -210,52 +209,24 @@ def learning_curves(
 
 
 @measured
-def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
-    """Draw, for each strategy, each layer's share of its time per `per`."""
-    seconds = _by_part(times)
-    total = sum(seconds.values())
-    ax, bars = _stacked(times, {layer: taken / total for layer, taken in seconds.items()}, 7, 6)
-    for group, taken, color in zip(bars, seconds.values(), part_colors(seconds), strict=True):
-        wide = taken / total > 0.12
-        texts = [in_words(t) if w else "" for t, w in zip(taken, wide, strict=True)]
-        ink = "white" if color in (LAYERS[0], LAYERS[-1]) else INK
-        ax.bar_label(group, texts, label_type="center", color=ink, fontsize=9)
-    ax.bar_label(bars[-1], [f"{in_words(taken)} in all" for taken in total], padding=6)
-    ax.set(xlim=(0, 1.25), xticks=np.arange(0, 1.1, 0.25), xlabel=f"share of the time per {per}")
-    ax.xaxis.set_major_formatter("{x:.0%}")
-    return ax
-
-
-@measured
 def parts(times: Mapping[str, Named], *, per: str = "call") -> Axes:
     """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends."""
-    seconds = _by_part(times)
-    total = sum(seconds.values())
+    kinds = dict.fromkeys(part for each in times.values() for part in each)
+    total = np.array([sum(each.values()) for each in times.values()])
     scale, unit = time_unit(max(total))
-    ax, bars = _stacked(times, {part: scale * taken for part, taken in seconds.items()}, 7.5, 4)
+    _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.45 * len(times)))
+    left = np.zeros(len(times))
+    for part, color in zip(kinds, part_colors(kinds), strict=True):
+        lengths = scale * np.array([each.get(part, 0.0) for each in times.values()])
+        look = {"color": color, "label": part, "edgecolor": "white"}
+        bars = ax.barh(list(times), lengths, 0.66, left, **look)
+        left += lengths
     said = [", ".join(f"{k} {in_words(t)}" for k, t in each.items()) for each in times.values()]
     texts = [f"{in_words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
-    ax.bar_label(bars[-1], texts, padding=6, fontsize=8)
+    ax.bar_label(bars, texts, padding=6, fontsize=8)
+    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
     ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{unit} per {per}")
-    return ax
-
-
-def _by_part(times: Mapping[str, Named]) -> dict[str, np.ndarray]:
-    """The seconds of each part, one for each row."""
-    kinds = dict.fromkeys(part for each in times.values() for part in each)
-    return {kind: np.array([each.get(kind, 0.0) for each in times.values()]) for kind in kinds}
-
-
-def _stacked(names: Sequence[str], lengths: Mapping[str, np.ndarray], width: float, ncols: int):
-    """Rows of stacked bars, with a colour and a key for each part: the Axes, and bars by part."""
-    _, ax = plt.subplots(figsize=(width, 1.5 + 0.45 * len(names)))
-    bars, left = [], np.zeros(len(names))
-    for (part, length), color in zip(lengths.items(), part_colors(lengths), strict=True):
-        look = {"color": color, "label": part, "edgecolor": "white"}
-        bars.append(ax.barh(list(names), length, 0.66, left, **look))
-        left = left + length
-    ax.legend(ncols=ncols, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
-    return as_rows(ax, names), bars
+    return as_rows(ax, times)
 
 
 def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:

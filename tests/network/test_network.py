@@ -24,8 +24,8 @@ from cnnlab.network import (
     Pool,
     ReLU,
     Sigmoid,
-    report_network,
 )
+from tests.networks import report_network
 
 END = Dense(4), Sigmoid()
 MIXED = Network(

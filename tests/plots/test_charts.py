@@ -38,7 +38,7 @@ EVERY = {
         marks={"L2": 2.5},
     ),
     "learning_curves": lambda: charts.learning_curves({"loops": HISTORY, "vector": HISTORY}),
-    "layer_times": lambda: charts.layer_times({"loops": {"conv": 3.0, "pool": 1.0}}),
+    "parts": lambda: charts.parts({"loops": {"conv": 3.0, "pool": 1.0}}),
 }
 
 
@@ -170,17 +170,6 @@ def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
     assert accuracy.yaxis.get_major_formatter()(0.5) == "50.0%"
 
 
-def test_layer_times_are_shares_of_each_total():
-    times = {"report": {"conv": 3.0, "pool": 1.0}, "vector": {"conv": 0.1, "sigmoid": 0.3}}
-    ax = charts.layer_times(times, per="epoch")
-    shares = {c.get_label(): [bar.get_width() for bar in c] for c in ax.containers}
-    expected = {"conv": [0.75, 0.25], "pool": [0.25, 0], "sigmoid": [0, 0.75]}
-    assert shares == {layer: pytest.approx(share) for layer, share in expected.items()}
-    assert [bar.get_x() for bar in ax.containers[2]] == pytest.approx([1, 0.25])
-    assert {"4.00 s in all", "400 ms in all", "3.00 s", "300 ms"} <= set(texts(ax))
-    assert ax.get_xlabel() == "share of the time per epoch"
-
-
 def test_images_show_wrong_predictions():
     batch = np.arange(4 * 6 * 5.0).reshape(4, 1, 6, 5)
     ax = charts.images(batch, [0, 1, 2, 3], predicted=[0, 1, 7, 3], columns=3)
@@ -209,8 +198,7 @@ def test_parts_stand_end_to_end_and_the_total_at_the_end():
     assert [bar.get_width() for bar in first] == pytest.approx([3, 1])
     assert second[0].get_x() == pytest.approx(3) and second[0].get_width() == pytest.approx(1)
     assert ax.texts[0].get_text() == "4.00 µs: sums 3.00 µs, sigmoid 1.00 µs"
-    by_layer = charts.layer_times({"a": {"conv": 3.0, "pool": 1.0, "sigmoid": 1.0}}).containers
-    assert by_layer[2][0].get_facecolor() == second[0].get_facecolor()  # the sigmoid's, everywhere
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sums", "sigmoid"]
 
 
 def test_the_unit_of_the_axis_suits_the_longest_bar():
