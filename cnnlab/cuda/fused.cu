@@ -1,39 +1,7 @@
-// Fused operations: the first passes its result to the second in a register, and the preactivation z
-// is never written. Shapes as in conv.cu, pool.cu and dense.cu; y has the shape of z.
+// What a step needs beside the operations: a batch, the last layer with its loss, the update. Shapes as
+// in dense.cu. How other layers fuse with their sigmoids, `with_sigmoid` of step.py says.
 
 __device__ float sigmoid_of(float z) { return 1.0f / (1.0f + expf(-z)); }
-
-// Convolution and sigmoid, one thread per element of y.
-extern "C" __global__ void conv_sigmoid(const float* x, const float* w, const float* b, float* y,
-                                        int N, int C, int H, int W, int F, int K, int S)
-{
-    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= N * F * P * Q) return;
-    int q = i % Q, p = i / Q % P, f = i / (Q * P) % F, n = i / (Q * P * F);
-    float sum = b[f];
-    for (int c = 0; c < C; c++)
-        for (int k = 0; k < K; k++)
-            for (int l = 0; l < K; l++)
-                sum += w[((f * C + c) * K + k) * K + l]
-                       * x[((n * C + c) * H + p * S + k) * W + q * S + l];
-    y[i] = sigmoid_of(sum);
-}
-
-// Pooling and sigmoid, one thread per element of y.
-extern "C" __global__ void pool_sigmoid(const float* x, const float* w, const float* b, float* y,
-                                        int N, int C, int H, int W, int K, int S)
-{
-    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= N * C * P * Q) return;
-    int q = i % Q, p = i / Q % P, c = i / (Q * P) % C, n = i / (Q * P * C);
-    float sum = b[c];
-    for (int k = 0; k < K; k++)
-        for (int l = 0; l < K; l++)
-            sum += w[(c * K + k) * K + l] * x[((n * C + c) * H + p * S + k) * W + q * S + l];
-    y[i] = sigmoid_of(sum);
-}
 
 // Fully connected layer, sigmoid, loss and its gradient dz: one block per image, and a warp of 32
 // threads for each output in turn. A probability below 2^-24 counts as that.
@@ -57,37 +25,6 @@ extern "C" __global__ void dense_loss(const float* x, const float* w, const floa
     }
     __syncthreads();
     if (threadIdx.x == 0) losses[n] = total;
-}
-
-// Gradient with respect to the pooling's input, times the derivative of the sigmoid before it
-// (output x).
-extern "C" __global__ void pool_backward_sigmoid(const float* dz, const float* w, const float* x,
-                                                 float* dx, int N, int C, int H, int W, int K, int S)
-{
-    int P = (H - K) / S + 1, Q = (W - K) / S + 1;
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= N * C * H * W) return;
-    int col = i % W, row = i / W % H, c = i / (W * H) % C, n = i / (W * H * C);
-    float sum = 0;
-    for (int k = row % S; k < K && k <= row; k += S)
-        for (int l = col % S; l < K && l <= col; l += S) {
-            int p = (row - k) / S, q = (col - l) / S;
-            if (p < P && q < Q) sum += w[(c * K + k) * K + l] * dz[((n * C + c) * P + p) * Q + q];
-        }
-    dx[i] = sum * x[i] * (1.0f - x[i]);
-}
-
-// Gradient with respect to the dense layer's input, times the derivative of the sigmoid before it
-// (output x).
-extern "C" __global__ void dense_backward_sigmoid(const float* dz, const float* w, const float* x,
-                                                  float* dx, int N, int D, int O)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= N * D) return;
-    int d = i % D, n = i / D;
-    float sum = 0;
-    for (int o = 0; o < O; o++) sum += w[o * D + d] * dz[n * O + o];
-    dx[i] = sum * x[i] * (1.0f - x[i]);
 }
 
 // Copy a batch to x (batch, size) and y (batch): the images from position[0] of the order, which

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Iterator
 from math import prod
 
@@ -177,16 +178,16 @@ class Layerwise(OnDevice):
         conv, pool, dense = self._sizes().values()
         return [
             [self._take(a["x"], a["y"])],
-            [over("fused", "conv_sigmoid", a["conv"].size, a["x"], conv_w, conv_b, a["conv"],
+            [over("conv", "conv_sigmoid", a["conv"].size, a["x"], conv_w, conv_b, a["conv"],
                   *conv)],
-            [over("fused", "pool_sigmoid", a["pool"].size, a["conv"], pool_w, pool_b, a["pool"],
+            [over("pool", "pool_sigmoid", a["pool"].size, a["conv"], pool_w, pool_b, a["pool"],
                   *pool)],
             [per("fused", "dense_loss", self.batch, 320, a["pool"], dense_w, dense_b, a["y"],
                  a["ddense"], self._losses, *dense[1:])],
-            [over("fused", "dense_backward_sigmoid", a["pool"].size, a["ddense"], dense_w,
+            [over("dense", "dense_backward_sigmoid", a["pool"].size, a["ddense"], dense_w,
                   a["pool"], a["dpool"], *dense),
              *self._learn("dense", a["pool"], a["ddense"])],
-            [over("fused", "pool_backward_sigmoid", a["conv"].size, a["dpool"], pool_w, a["conv"],
+            [over("pool", "pool_backward_sigmoid", a["conv"].size, a["dpool"], pool_w, a["conv"],
                   a["dconv"], *pool),
              *self._learn("pool", a["conv"], a["dpool"])],
             self._learn("conv", a["x"], a["dconv"]),
@@ -220,11 +221,27 @@ class Layerwise(OnDevice):
     @staticmethod
     def _per(source: str, kernel: str, blocks: int, threads: int, *arguments) -> Call:
         """A launch with one block per result."""
-        return cuda.load(source).prepare(kernel, (blocks,), (threads,), *arguments)
+        kernels = with_sigmoid(source) if kernel.endswith("_sigmoid") else cuda.load(source)
+        return kernels.prepare(kernel, (blocks,), (threads,), *arguments)
 
     def _over(self, source: str, kernel: str, size: int, *arguments) -> Call:
         """A launch with one thread per element of `size`."""
         return self._per(source, kernel, -(-size // 256), 256, *arguments)
+
+
+@functools.cache
+def with_sigmoid(source: str) -> cuda.Kernels:
+    """Kernels of a source that pass their result to the sigmoid after it, in a register.
+
+    conv_forward becomes conv_sigmoid, which writes y and never z; pool_backward_input becomes
+    pool_backward_sigmoid, which also takes x, the output of the sigmoid before it, and gives the
+    gradient of that one's input.
+    """
+    text = re.sub(r"(conv|pool)_forward\(", r"\1_sigmoid(", cuda.load(source).source)
+    backward = r"_backward_sigmoid\1const float* x, float* dx"
+    text = re.sub(r"_backward_input(.*?)float\* dx", backward, text)
+    text = text.replace("dx[i] = sum;", "dx[i] = sum * x[i] * (1.0f - x[i]);")
+    return cuda.Kernels(text.replace(" z[i] = sum;", " z[i] = 1.0f / (1.0f + expf(-sum));"))
 
 
 # --- a training step in two launches: a block for each image, then the sum of what they found -----
