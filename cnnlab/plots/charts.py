@@ -19,7 +19,6 @@ from cnnlab.plots.style import (
     ERRORS,
     GREY,
     INK,
-    WRONG,
     Point,
     as_rows,
     colors,
@@ -45,24 +44,19 @@ Runs = Sequence[Timing] | Mapping[str, Sequence[Timing]]
 
 
 @figure
-def images(
-    batch: np.ndarray, labels: Sequence = (), *, predicted: Sequence = (), columns: int = 10
-) -> Axes:
-    """Draw grey images (N,H,W) or (N,1,H,W) with their labels; wrong predictions are orange."""
-    shown = [str(label) for label in labels] or [""] * len(batch)
-    guesses = [str(guess) for guess in predicted] or shown
-    texts = [a if a == b else f"{a} → {b}" for a, b in zip(shown, guesses, strict=True)]
-    inks = [INK if a == b else WRONG for a, b in zip(shown, guesses, strict=True)]
-    return _mosaic(batch, texts, inks, columns, cmap="gray_r", vmin=0, vmax=np.max(batch))
+def images(batch: np.ndarray, labels: Sequence = ()) -> Axes:
+    """Draw grey images (N,H,W) or (N,1,H,W) with their labels, ten in a row."""
+    texts = [str(label) for label in labels] or [""] * len(batch)
+    return _mosaic(batch, texts, 10, cmap="gray_r", vmin=0, vmax=np.max(batch))
 
 
 @figure
-def filters(w: np.ndarray, *, columns: int = 6, what: str = "weight") -> Axes:
+def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
     """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
-    texts, inks = [f"filter {f}" for f in range(len(tiles))], [INK] * len(tiles)
-    ax = _mosaic(tiles, texts, inks, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
-    ax.figure.colorbar(ax.images[0], label=what, aspect=15).outline.set_visible(False)
+    texts = [f"filter {f}" for f in range(len(tiles))]
+    ax = _mosaic(tiles, texts, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
+    ax.figure.colorbar(ax.images[0], label="weight", aspect=15).outline.set_visible(False)
     return ax
 
 
@@ -229,17 +223,17 @@ def parts(times: Mapping[str, Named], *, per: str = "call") -> Axes:
     return as_rows(ax, times)
 
 
-def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
+def _mosaic(tiles, texts, columns, tile=0.75, **look) -> Axes:
     """Draw tiles `tile` inches wide on one Axes, each with its text above."""
     height, width = np.shape(tiles)[-2:]
     columns = min(columns, len(tiles))
     rows = -(-len(tiles) // columns)
     across, down = 1.1 * width, height + 0.3 * width / tile
     _, ax = plt.subplots(figsize=(tile * columns * 1.1, tile * rows * down / width + 0.05))
-    for k, (pixels, text, ink) in enumerate(zip(tiles, texts, inks, strict=True)):
+    for k, (pixels, text) in enumerate(zip(tiles, texts, strict=True)):
         x, y = k % columns * across, k // columns * down
         ax.imshow(np.squeeze(pixels), extent=(x, x + width, y + height, y), **look)
-        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=ink)
+        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=INK)
     ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
     ax.axis("off")
     return ax

@@ -43,7 +43,7 @@ def test_a_check_that_raises_says_why():
     def check():
         same(np.zeros(2), np.ones(2), name="dw")
 
-    with pytest.raises(AssertionError, match="dw: 2 of 2"):
+    with pytest.raises(AssertionError, match=r"dw\[0\]: .* 2 of 2"):
         measure.measure(lambda: None, check=check)
 
 
@@ -185,12 +185,9 @@ def test_same_names_the_worst_element():
     ("got", "expected", "message"),
     [
         (np.zeros((2, 3)), np.zeros((3, 2)), r"z: expected shape \(3, 2\), got \(2, 3\)"),
-        (np.zeros(1), np.zeros(3), r"expected shape \(3,\), got \(1,\)"),
         ([0, math.nan, math.nan], [0, 1, 2], r"z\[1\]: expected 1, got NaN.*2 of 3"),
         ([math.nan], [math.nan], "NaN"),
-        ([math.inf], [0.0], "got inf"),
         ([1.0], [math.inf], "expected inf"),
-        ([-math.inf], [math.inf], "got -inf"),
         ([0.0, 5.0], [math.inf, 1.0], "2 of 2"),
         ([math.inf, 5.0], [math.inf, 1.0], r"z\[1\]: expected 1, got 5; 1 of 2"),
         (None, [1.0], "z: expected numbers, got array\\(None"),
