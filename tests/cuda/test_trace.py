@@ -245,27 +245,6 @@ def test_what_another_block_left_in_shared_memory_is_not_there():
     )
 
 
-def test_far_out_of_bounds_stops_the_kernel_and_is_named():
-    kernels, out = Traced(kernel("    out[threadIdx.x + n] = 1;")), floats(32)
-    with pytest.raises(RuntimeError, match=r"k: out of bounds, line 3: thread 0 .* no array"):
-        kernels.launch("k", (1,), (32,), floats(4), out, 10**8)
-    assert np.array_equal(out, floats(32))
-    kernels.launch("k", (1,), (32,), floats(4), out, 0)  # and the next launch is well
-    assert (out == 1).all()
-
-
-def test_a_barrier_in_a_branch_is_named_when_traced_too():
-    body = "    if (threadIdx.x < 7)\n        __syncthreads();"
-    with pytest.raises(RuntimeError, match=r"k: block \(0, 0, 0\): thread .* barrier in line 4"):
-        trace(kernel(body), floats(1), floats(1), 0)
-
-
-def test_more_accesses_than_fit_are_refused(monkeypatch):
-    monkeypatch.setattr("cnnlab.cuda.emulator.traced.MOST", 1000)
-    with pytest.raises(RuntimeError, match="expected at most 1,000 accesses to trace, got more"):
-        trace(kernel("    for (int i = 0; i < n; i++) out[0] = a[0];"), floats(1), floats(1), 10**9)
-
-
 FUNCTIONS = [(operation, operation, getattr(device, operation)) for operation in CONTRACT]
 FUNCTIONS += [
     (o, f"{o}: {n}", f) for o, algorithms in LADDER.items() for n, f in algorithms.items()
