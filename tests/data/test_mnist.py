@@ -251,9 +251,3 @@ def test_a_folder_of_a_user_who_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("CNNLAB_DATA", "~nosuchuser")
     with pytest.raises(DataError, match="CNNLAB_DATA: expected a folder, got '~nosuchuser'"):
         mnist.read_dataset("mnist")
-
-
-def test_a_file_that_unpacks_without_end_is_cut_off(monkeypatch):
-    monkeypatch.setattr(mnist, "MOST", 1000)
-    with pytest.raises(DataError, match="bomb: expected"):
-        mnist.decode(gzip.compress(bytes(10**8)), "mnist", mnist.FILES[0], "bomb")
