@@ -52,6 +52,8 @@ def parts(answer) -> Iterator[object]:
             function = getattr(part, "py_func", part)
             if inspect.isfunction(function) and not within(origin(function), FOREIGN):
                 waiting += named(function)
+            if callable(part) and not within(type(part).__module__, (*FOREIGN, "builtins")):
+                waiting += vars(part).values()  # of an object that is called as a function is
 
 
 def named(function: types.FunctionType) -> list[object]:
