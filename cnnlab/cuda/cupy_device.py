@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import cupy
 import numpy as np
@@ -67,13 +68,20 @@ def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None
 
     Each call of a stage is captured on a stream of its own; the streams join at the stage's end.
     """
-    run(stages)  # compiles and loads the kernels, which a capture may not do
-    main = cupy.cuda.Stream()
-    others = [cupy.cuda.Stream() for _ in range(max(map(len, stages)) - 1)]
+    for call in chain.from_iterable(stages):
+        call()  # compiles and loads the kernels, which a capture may not do
+    main, *others = streams = [cupy.cuda.Stream() for _ in range(max(map(len, stages)))]
     with main:
         main.begin_capture()
         try:
-            run(stages, main, others)
+            for stage in stages:
+                begun = main.record()
+                for call, stream in zip(stage, streams, strict=False):
+                    with stream:
+                        stream.wait_event(begun)
+                        call()
+                for stream in others[: len(stage) - 1]:
+                    main.wait_event(stream.record())
         except BaseException:
             with contextlib.suppress(*FAULTS):  # what broke the capture says more than its end
                 main.end_capture()
@@ -83,23 +91,5 @@ def capture(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None
     def replay() -> None:
         captured.launch(cupy.cuda.get_current_stream())  # after what was asked of it before
 
-    replay.keeps = stages, main, others  # the graph holds only the addresses of their arrays
+    replay.keeps = stages, streams  # the graph holds only the addresses of their arrays
     return replay
-
-
-def run(stages, main=None, others=()) -> None:
-    """Make the calls; with streams, a stage's first on `main` and the rest on `others`."""
-    for stage in stages:
-        forked = others[: len(stage) - 1]
-        if forked:
-            begun = main.record()
-            for stream in forked:
-                stream.wait_event(begun)
-        stage[0]()
-        for call, stream in zip(stage[1:], forked or [None] * len(stage[1:]), strict=True):
-            if stream is None:
-                call()
-                continue
-            with stream:
-                call()
-            main.wait_event(stream.record())

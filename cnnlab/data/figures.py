@@ -18,16 +18,14 @@ def report() -> dict:
     """The report's figures by what they measure, unrounded, in seconds.
 
     Keys: `source`, `images_per_epoch`, `sequential` (`epoch_seconds`, and `layer_seconds` of an
-    epoch), `openmp` and `mpi` (`threads` or `ranks`, `speedup`, `efficiency` as printed; None where
-    the machine crashed), `cuda` (`layer_threads`, `layer_seconds`, `layer_speedups`, and
-    `network_…` alike), each with `measured_on`. What was computed from the tables, and not printed
-    in them, is left to the lessons.
+    epoch), `openmp` and `mpi` (`threads` or `ranks`, `speedup`; None where the machine crashed),
+    `cuda` (`layer_threads`, `layer_seconds`, `layer_speedups`, `network_…` alike, `measured_on`).
+    What was computed from the tables, and not printed in them, is left to the lessons.
     """
     page, tables = _read("report_tables"), report_tables()
     names = [row[0].lower() for row in tables[4]["rows"]]
-    ranks, mpi_speedup, mpi_efficiency = zip(*tables[2]["rows"], strict=True)
-    counts, *openmp = zip(*tables[3]["rows"], strict=True)
-    speedup, efficiency = ([None if isinstance(x, str) else x for x in row] for row in openmp)
+    ranks, mpi_speedup, _ = zip(*tables[2]["rows"], strict=True)
+    counts, openmp, _ = zip(*tables[3]["rows"], strict=True)
     layers = [tables[number]["rows"][0] for number in (5, 6, 7)]
     threads, milliseconds, times, _ = zip(*layers, strict=True)
     layer_seconds = (round(row[1] / 1e3, 12) for row in tables[4]["rows"])
@@ -36,23 +34,17 @@ def report() -> dict:
         "source": page["source"],
         "images_per_epoch": page["images_per_epoch"],
         "sequential": {
-            "program": "sequential C++",
             "layer_seconds": dict(zip(names, layer_seconds, strict=True)),
             "epoch_seconds": tables[1]["rows"][0][1],
-            "measured_on": f"{tables[1]['measured_on']}; the layers: {tables[4]['measured_on']}",
         },
         "openmp": {
             "threads": list(counts),
-            "speedup": speedup,
-            "efficiency": efficiency,
-            "note": f"{counts[-1]} threads: {openmp[0][-1].lower()}",
-            "measured_on": tables[3]["measured_on"],
+            "speedup": [None if isinstance(times, str) else times for times in openmp],
+            "note": f"{counts[-1]} threads: {openmp[-1].lower()}",
         },
         "mpi": {
             "ranks": list(ranks),
             "speedup": list(mpi_speedup),
-            "efficiency": list(mpi_efficiency),
-            "measured_on": tables[2]["measured_on"],
         },
         "cuda": {
             "layer_threads": list(threads),

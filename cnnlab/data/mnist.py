@@ -1,9 +1,7 @@
-"""The IDX format, in which MNIST is published: a header, then the values in C order."""
+"""The four files of MNIST and of Fashion-MNIST: found or downloaded, checked, read."""
 
 import gzip
 import hashlib
-import io
-import math
 import os
 import warnings
 import zlib
@@ -22,29 +20,6 @@ class DataError(RuntimeError):
     """A file of a dataset is damaged or cannot be found. The message says which, and why."""
 
 
-def parse(raw: bytes, rank: int, where: str) -> np.ndarray:
-    """The uint8 array of `rank` dimensions in an IDX file.
-
-    The header is two zero bytes, 8 (for uint8), the rank, and each dimension as a big-endian
-    uint32. Raises DataError, naming the file as `where`, for any other header, or if the values are
-    not as many as it promises.
-    """
-    start = 4 + 4 * rank
-    expected = bytes([0, 0, 8, rank])
-    if raw[:4] != expected or len(raw) < start:
-        raise DataError(
-            f"{where}: expected an IDX header of {start} bytes that begins {expected.hex(' ')}, "
-            f"got {min(len(raw), start)} bytes that begin {raw[:4].hex(' ')}"
-        )
-    shape = np.frombuffer(raw, ">u4", count=rank, offset=4).tolist()
-    if len(raw) - start != math.prod(shape):
-        promised = f"{' x '.join(map(str, shape))} = {math.prod(shape)}"
-        raise DataError(f"{where}: expected {promised} values, got {len(raw) - start}")
-    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
-
-
-# --- the four files of MNIST and of Fashion-MNIST: found or downloaded, checked, read -------------
-
 FILES = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
@@ -52,7 +27,6 @@ FILES = (
     "t10k-labels-idx1-ubyte",
 )
 DIGIT_NAMES = tuple("0123456789")
-MOST = 50_000_000  # bytes: a little more than the largest file has when it is not compressed
 PATIENCE = 3.0  # seconds that a mirror may take to answer, and between two pieces of its answer
 PLAIN_WORDS = {
     "ConnectionError": "the connection failed",
@@ -72,7 +46,6 @@ class Published:
     mirrors: tuple[str, ...]
     sums: tuple[str, ...]
     class_names: tuple[str, ...]
-    system_folder: str | None = None
 
 
 PUBLISHED = {
@@ -107,7 +80,6 @@ PUBLISHED = {
             *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
             *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
         ),
-        system_folder="/usr/share/datasets/fashion-mnist",  # Debian's dataset-fashion-mnist
     ),
 }
 FAILED: dict[str, str] = {}  # downloads that failed in this process, so that "auto" waits only once
@@ -124,12 +96,13 @@ class NotReachable(DataError):
 def read_dataset(name: str, *, retry: bool = True) -> tuple[list[np.ndarray], str]:
     """The four uint8 arrays of FILES and where they were, from the first place that has them all.
 
-    The places, in order: the folder in CNNLAB_DATA, the system's, the cache, the mirrors. With
-    `retry` False, a download that has failed once in this process is not tried again. Raises
-    NotReachable if none of them has, DataError if a file is damaged (one in the cache is deleted).
+    The places, in order: the folder in CNNLAB_DATA, the cache, the mirrors. With `retry` False, a
+    download that has failed once in this process is not tried again. Raises NotReachable if none of
+    them has, DataError if a file is damaged (one in the cache is deleted).
     """
     notes = []
-    for folder, source in own_folders(name):
+    if folder := own_folder(name):
+        source = "the folder in CNNLAB_DATA"
         try:
             return [read(folder, name, file) for file in FILES], source
         except NotHere as error:
@@ -145,19 +118,14 @@ def read_dataset(name: str, *, retry: bool = True) -> tuple[list[np.ndarray], st
     return [read_cached(name, file) for file in FILES], source
 
 
-def own_folders(name: str) -> list[tuple[Path, str]]:
-    """Folders that may hold the dataset and are not ours to change, with what to call them."""
-    places = []
-    if user_folder := os.environ.get("CNNLAB_DATA"):
-        try:
-            folder = Path(user_folder).expanduser()
-        except RuntimeError:
-            raise DataError(f"CNNLAB_DATA: expected a folder, got {user_folder!r}") from None
-        own = folder / name if (folder / name).is_dir() else folder
-        places.append((own, "the folder in CNNLAB_DATA"))
-    if system_folder := PUBLISHED[name].system_folder:
-        places.append((Path(system_folder), "the system's datasets"))
-    return places
+def own_folder(name: str) -> Path | None:
+    """The folder in CNNLAB_DATA that may hold the dataset, and is not ours to change."""
+    given = os.environ.get("CNNLAB_DATA")
+    try:
+        folder = Path(given).expanduser() if given else None
+    except RuntimeError:
+        raise DataError(f"CNNLAB_DATA: expected a folder, got {given!r}") from None
+    return folder / name if folder and (folder / name).is_dir() else folder
 
 
 def find(folder: Path, file: str) -> Path | None:
@@ -190,21 +158,25 @@ def read_cached(name: str, file: str) -> np.ndarray:
 
 
 def decode(raw: bytes, name: str, file: str, where: str) -> np.ndarray:
-    """The array in `raw`, gzipped or not. Raises DataError unless it is `file` of the dataset."""
+    """The array in `raw`, gzipped or not. Raises DataError unless it is `file` of the dataset.
+
+    The format is IDX: a header, whose length is all that matters here as the sum is known, then the
+    values in C order, uint8.
+    """
     if raw[:2] == b"\x1f\x8b":
         try:
-            with gzip.open(io.BytesIO(raw)) as unpacked:
-                raw = unpacked.read(MOST)
+            raw = gzip.decompress(raw)
         except (EOFError, OSError, zlib.error) as error:
             raise DataError(f"{where}: expected a whole gzip file, got: {error}") from None
-    array = parse(raw, 3 if "idx3" in file else 1, where)
     i, got = FILES.index(file), hashlib.sha256(raw).hexdigest()
     for other, published in PUBLISHED.items():
         if other != name and got == published.sums[i]:
             raise NotHere(f"{where}: expected {name}, got the file of {other}")
     if got != PUBLISHED[name].sums[i]:
         raise DataError(f"{where}: expected SHA-256 {PUBLISHED[name].sums[i]}, got {got}")
-    return array
+    images = "idx3" in file
+    values = np.frombuffer(raw, np.uint8, offset=16 if images else 8)
+    return values.reshape(-1, 28, 28) if images else values
 
 
 def fetch_into_cache(name: str, missing: list[str], retry: bool) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
+from cnnlab.check.verdict import differences
 from cnnlab.cuda.launcher import Launcher
 from cnnlab.runtime import arguments, failures
 from cnnlab.runtime.arguments import at_least
@@ -213,21 +214,16 @@ def same(
 ) -> None:
     """Raise AssertionError unless |got − expected| <= atol + rtol |expected| in every element.
 
-    The message names the element that differs most, or says that the shapes differ or that there is
-    NaN, which is always wrong, even if `expected` has it too. By default rtol is 1000 times the
-    machine epsilon of the coarser type (1.2e-4 in float32; integers must be equal), and atol is
-    rtol times the largest expected magnitude: a sum that cancels keeps the rounding of its terms.
+    The message names the element that differs most, or says that the shapes differ. NaN is always
+    wrong, even if `expected` has it too. By default rtol is 1000 times the machine epsilon of the
+    coarser type (1.2e-4 in float32; integers must be equal), and atol is rtol times the largest
+    expected magnitude: a sum that cancels keeps the rounding of its terms.
     """
-    head = f"{name}: " if name else ""
-    got, expected = np.asarray(got), np.asarray(expected)
-    for label, array in (("got", got), ("expected", expected)):
-        if array.dtype.kind not in "biuf":
-            raise AssertionError(f"{head}expected numbers, {label} is {array!r}")
-        if array.shape != expected.shape:
-            raise AssertionError(f"{head}expected shape {expected.shape}, got {got.shape}")
-        if np.isnan(array).any():
-            bad, at = np.isnan(array).sum(), _index(np.isnan(array))
-            raise AssertionError(f"{head}{label} has {bad} NaN of {array.size}, first at {at}")
+    name, got, expected = name or "got", np.asarray(got), np.asarray(expected)
+    if got.dtype.kind not in "biuf":
+        raise AssertionError(f"{name}: expected numbers, got {got!r}")
+    if np.isnan(expected).any():
+        raise AssertionError(f"{name}: expected numbers without NaN to compare with")
     if rtol is None:
         kinds = [array.dtype for array in (got, expected) if array.dtype.kind == "f"]
         rtol = 1000 * max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
@@ -235,17 +231,8 @@ def same(
     size = np.where(np.isinf(expected), 0, np.abs(expected))
     if atol is None:
         atol = rtol * float(size.max(initial=0))
-    tolerance = atol + rtol * size
-    differs = got != expected  # leaves out equal infinities
-    difference = np.abs(np.subtract(got, expected, out=np.zeros_like(got), where=differs))
-    excess = difference - tolerance
-    if (excess > 0).any():
-        at = _index(excess)
-        raise AssertionError(
-            f"{head}{(excess > 0).sum()} of {excess.size} elements differ, most at {at}: expected "
-            f"{expected[at]:.7g}, got {got[at]:.7g}; they differ by {difference[at]:.2g}, and "
-            f"{tolerance[at]:.2g} is allowed"
-        )
+    if wrong := differences(name, got, expected, atol + rtol * size):
+        raise AssertionError(wrong)
 
 
 def as_table(timings: Mapping[str, Timing], base: str) -> str:
@@ -285,8 +272,3 @@ def _batch(call: Callable[[], object], min_time: float) -> int:
     while _seconds(call, n) < least:
         n *= 2
     return n
-
-
-def _index(array: np.ndarray) -> tuple[int, ...]:
-    """The index of the (first) largest element."""
-    return tuple(int(i) for i in np.unravel_index(array.argmax(), array.shape))

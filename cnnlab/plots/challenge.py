@@ -3,7 +3,6 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -101,8 +100,8 @@ def challenge_ranks(
     """Prove a collective on 1 to 5 ranks, say what share of MPI's speed it reaches, and draw it.
 
     `mine` and the `rungs` take (comm, array), see `check.collective`; `n` is the number of float32
-    on each rank, one for each core, from 2 to 8. Returns None, and times
-    nothing, where `mine` is wrong or still empty.
+    on each rank, one for each core, from 2 to 8. Returns None, and times nothing, where `mine` is
+    wrong or still empty.
     """
     if still_open(operation, mine) or not collective.collective(operation, mine):
         return None
@@ -116,62 +115,46 @@ def challenge_ranks(
     return charts.speedups(timings, base=MPI, title=title)
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Bytes between global memory and the processor, as if nothing were cached, by kernel.
-
-    `least` is what any kernel moves: each array once.
-    """
-
-    operation: str
-    moved: dict[str, int]
-    least: int
-
-    def __str__(self) -> str:
-        times = {name: f"{moved / self.least:.3g}" for name, moved in self.moved.items()}
-        mine = times.pop(MINE)
-        others = "".join(f", {name} {times[name]}" for name in times)
-        return f"Your {self.operation} moves {mine} times the least bytes{others}."
-
-
-def challenge_traffic(
-    operation: str, mine: Callable, rungs: Rungs | None = None, *, batch: int = 1
-) -> Axes | None:
+def challenge_traffic(operation: str, mine: Callable, rungs: Rungs | None = None) -> Axes | None:
     """Prove kernels in CUDA C, say how many times the least bytes they move, and draw that.
 
-    `mine` and the `rungs` launch kernels on NumPy arrays. The emulator counts, at the network's
-    sizes, and finds the same on every machine. Returns None, and counts nothing, where the kernel
-    is wrong or still empty.
+    `mine` and the `rungs` launch kernels on NumPy arrays. The emulator counts, for one image at the
+    network's sizes, and finds the same on every machine. Returns None, and counts nothing, where
+    the kernel is wrong or still empty.
     """
     if still_open(operation, mine) or not device.exercise(operation, mine):
         return None
-    result = count(operation, {**(rungs or {}), MINE: mine}, batch)
-    print(result)
-    times = result.moved[MINE] / result.least
-    return bytes_moved(result, title=f"Your {operation} moves {times:.3g} times the least bytes")
+    moved, least = count(operation, {**(rungs or {}), MINE: mine})
+    times = {name: f"{n / least:.3g}" for name, n in moved.items()}
+    title = f"Your {operation} moves {times.pop(MINE)} times the least bytes"
+    print(title + "".join(f", {name} {many}" for name, many in times.items()) + ".")
+    return bytes_moved(moved, least, title=title)
 
 
-def count(operation: str, functions: Mapping[str, Callable], batch: int = 1) -> Traffic:
-    """The bytes that functions which launch kernels move, each checked against the reference."""
-    arrays, options = layer_arguments(operation, batch)
+def count(operation: str, functions: Mapping[str, Callable]) -> tuple[dict[str, int], int]:
+    """The bytes that kernels of these functions move, by name, as if nothing were cached.
+
+    And the least that any kernel moves: each array once. All are checked against the reference.
+    """
+    arrays, options = layer_arguments(operation, 1)
     moved = {}
     for name, function in functions.items():
         with cuda.traced() as traces:
             checked(operation, name, function, arrays, options if takes_stride(function) else ())
         moved[name] = sum(trace.requested() for trace in traces)
-    return Traffic(operation, moved, sum(array.nbytes for array in arrays))
+    return moved, sum(array.nbytes for array in arrays)
 
 
 @figure
-def bytes_moved(result: Traffic) -> Axes:
+def bytes_moved(moved: Mapping[str, int], least: int) -> Axes:
     """Draw the bytes that kernels move, beside the least that any kernel moves."""
-    _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(result.moved)))
-    names, sizes = list(result.moved), [moved / 1e3 for moved in result.moved.values()]
+    _, ax = plt.subplots(figsize=(7, 1.3 + 0.4 * len(moved)))
+    names, sizes = list(moved), [n / 1e3 for n in moved.values()]
     ax.barh(names, sizes, 0.62, color=colors(names))
-    ax.axvline(result.least / 1e3, color=GREY, linestyle="--", linewidth=1.2)
-    note(ax, "any kernel must", (result.least / 1e3, -0.5), (0, 3), ha="center", color=GREY)
+    ax.axvline(least / 1e3, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "any kernel must", (least / 1e3, -0.5), (0, 3), ha="center", color=GREY)
     for y, size in enumerate(sizes):
-        text = f"{size:,.0f} kB, {1e3 * size / result.least:.3g} times that"
+        text = f"{size:,.0f} kB, {1e3 * size / least:.3g} times that"
         note(ax, text, (size, y), (5, 0), va="center")
     ax.set(xlabel="kB moved, as if nothing were cached", xlim=(0, 1.7 * max(sizes)))
     return as_rows(ax, names)
@@ -188,13 +171,12 @@ def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256
         best = min(timings, key=lambda name: timings[name].median)
         title = f"{operation}, on {cuda.where()}: the fastest is “{best}”"
         return charts.speedups(timings, next(iter(timings)), per=f"batch of {batch}", title=title)
-    result = count(operation, functions)
-    least = min(result.moved.values())
-    best = [name for name, moved in result.moved.items() if moved == least]
-    who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(result.moved)} move"
-    times = least / result.least
-    title = f"{operation}: {who} the least, {times:.3g} times what any kernel must"
-    return bytes_moved(result, title=title)
+    moved, least = count(operation, functions)
+    fewest = min(moved.values())
+    best = [name for name, n in moved.items() if n == fewest]
+    who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(moved)} move"
+    title = f"{operation}: {who} the least, {fewest / least:.3g} times what any kernel must"
+    return bytes_moved(moved, least, title=title)
 
 
 def event_times(

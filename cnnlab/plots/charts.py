@@ -19,8 +19,6 @@ from cnnlab.plots.style import (
     ERRORS,
     GREY,
     INK,
-    LAYERS,
-    WRONG,
     Point,
     as_rows,
     colors,
@@ -36,8 +34,8 @@ from cnnlab.runtime import thread_pool
 from cnnlab.runtime.arguments import one_of
 
 __all__ = [
-    "COLORS", "colors", "describe", "filters", "images", "layer_times",
-    "learning_curves", "roofline", "scaling", "speedups", "style",
+    "COLORS", "colors", "describe", "filters", "images", "learning_curves", "roofline", "scaling",
+    "speedups", "style",
 ]  # fmt: skip
 
 Named = Mapping[str, float]
@@ -46,24 +44,19 @@ Runs = Sequence[Timing] | Mapping[str, Sequence[Timing]]
 
 
 @figure
-def images(
-    batch: np.ndarray, labels: Sequence = (), *, predicted: Sequence = (), columns: int = 10
-) -> Axes:
-    """Draw grey images (N,H,W) or (N,1,H,W) with their labels; wrong predictions are orange."""
-    shown = [str(label) for label in labels] or [""] * len(batch)
-    guesses = [str(guess) for guess in predicted] or shown
-    texts = [a if a == b else f"{a} → {b}" for a, b in zip(shown, guesses, strict=True)]
-    inks = [INK if a == b else WRONG for a, b in zip(shown, guesses, strict=True)]
-    return _mosaic(batch, texts, inks, columns, cmap="gray_r", vmin=0, vmax=np.max(batch))
+def images(batch: np.ndarray, labels: Sequence = ()) -> Axes:
+    """Draw grey images (N,H,W) or (N,1,H,W) with their labels, ten in a row."""
+    texts = [str(label) for label in labels] or [""] * len(batch)
+    return _mosaic(batch, texts, 10, cmap="gray_r", vmin=0, vmax=np.max(batch))
 
 
 @figure
-def filters(w: np.ndarray, *, columns: int = 6, what: str = "weight") -> Axes:
+def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
     """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
-    texts, inks = [f"filter {f}" for f in range(len(tiles))], [INK] * len(tiles)
-    ax = _mosaic(tiles, texts, inks, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
-    ax.figure.colorbar(ax.images[0], label=what, aspect=15).outline.set_visible(False)
+    texts = [f"filter {f}" for f in range(len(tiles))]
+    ax = _mosaic(tiles, texts, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
+    ax.figure.colorbar(ax.images[0], label="weight", aspect=15).outline.set_visible(False)
     return ax
 
 
@@ -210,65 +203,37 @@ def learning_curves(
 
 
 @measured
-def layer_times(times: Mapping[str, Named], *, per: str = "call") -> Axes:
-    """Draw, for each strategy, each layer's share of its time per `per`."""
-    seconds = _by_part(times)
-    total = sum(seconds.values())
-    ax, bars = _stacked(times, {layer: taken / total for layer, taken in seconds.items()}, 7, 6)
-    for group, taken, color in zip(bars, seconds.values(), part_colors(seconds), strict=True):
-        wide = taken / total > 0.12
-        texts = [in_words(t) if w else "" for t, w in zip(taken, wide, strict=True)]
-        ink = "white" if color in (LAYERS[0], LAYERS[-1]) else INK
-        ax.bar_label(group, texts, label_type="center", color=ink, fontsize=9)
-    ax.bar_label(bars[-1], [f"{in_words(taken)} in all" for taken in total], padding=6)
-    ax.set(xlim=(0, 1.25), xticks=np.arange(0, 1.1, 0.25), xlabel=f"share of the time per {per}")
-    ax.xaxis.set_major_formatter("{x:.0%}")
-    return ax
-
-
-@measured
 def parts(times: Mapping[str, Named], *, per: str = "call") -> Axes:
     """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends."""
-    seconds = _by_part(times)
-    total = sum(seconds.values())
+    kinds = dict.fromkeys(part for each in times.values() for part in each)
+    total = np.array([sum(each.values()) for each in times.values()])
     scale, unit = time_unit(max(total))
-    ax, bars = _stacked(times, {part: scale * taken for part, taken in seconds.items()}, 7.5, 4)
+    _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.45 * len(times)))
+    left = np.zeros(len(times))
+    for part, color in zip(kinds, part_colors(kinds), strict=True):
+        lengths = scale * np.array([each.get(part, 0.0) for each in times.values()])
+        look = {"color": color, "label": part, "edgecolor": "white"}
+        bars = ax.barh(list(times), lengths, 0.66, left, **look)
+        left += lengths
     said = [", ".join(f"{k} {in_words(t)}" for k, t in each.items()) for each in times.values()]
     texts = [f"{in_words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
-    ax.bar_label(bars[-1], texts, padding=6, fontsize=8)
+    ax.bar_label(bars, texts, padding=6, fontsize=8)
+    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
     ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{unit} per {per}")
-    return ax
+    return as_rows(ax, times)
 
 
-def _by_part(times: Mapping[str, Named]) -> dict[str, np.ndarray]:
-    """The seconds of each part, one for each row."""
-    kinds = dict.fromkeys(part for each in times.values() for part in each)
-    return {kind: np.array([each.get(kind, 0.0) for each in times.values()]) for kind in kinds}
-
-
-def _stacked(names: Sequence[str], lengths: Mapping[str, np.ndarray], width: float, ncols: int):
-    """Rows of stacked bars, with a colour and a key for each part: the Axes, and bars by part."""
-    _, ax = plt.subplots(figsize=(width, 1.5 + 0.45 * len(names)))
-    bars, left = [], np.zeros(len(names))
-    for (part, length), color in zip(lengths.items(), part_colors(lengths), strict=True):
-        look = {"color": color, "label": part, "edgecolor": "white"}
-        bars.append(ax.barh(list(names), length, 0.66, left, **look))
-        left = left + length
-    ax.legend(ncols=ncols, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
-    return as_rows(ax, names), bars
-
-
-def _mosaic(tiles, texts, inks, columns, tile=0.75, **look) -> Axes:
+def _mosaic(tiles, texts, columns, tile=0.75, **look) -> Axes:
     """Draw tiles `tile` inches wide on one Axes, each with its text above."""
     height, width = np.shape(tiles)[-2:]
     columns = min(columns, len(tiles))
     rows = -(-len(tiles) // columns)
     across, down = 1.1 * width, height + 0.3 * width / tile
     _, ax = plt.subplots(figsize=(tile * columns * 1.1, tile * rows * down / width + 0.05))
-    for k, (pixels, text, ink) in enumerate(zip(tiles, texts, inks, strict=True)):
+    for k, (pixels, text) in enumerate(zip(tiles, texts, strict=True)):
         x, y = k % columns * across, k // columns * down
         ax.imshow(np.squeeze(pixels), extent=(x, x + width, y + height, y), **look)
-        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=ink)
+        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=INK)
     ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
     ax.axis("off")
     return ax

@@ -194,9 +194,9 @@ def test_a_kernel_cell_shows_what_stands_in_the_package():
 
 def test_a_cuda_cell_compiles_the_kernel_with_its_comment_and_what_it_calls():
     text = (render.PACKAGE / "cuda" / "fused.cu").read_text(encoding="utf-8")
-    source = render.kernel_source("fused.cu.pool_sigmoid")
+    source = render.kernel_source("fused.cu.dense_loss")
     first, helper, rest = source.split("\n", 2)
-    assert first == "%%cuda pool_sigmoid" and helper.startswith("__device__ float sigmoid_of(")
+    assert first == "%%cuda dense_loss" and helper.startswith("__device__ float sigmoid_of(")
     assert f"\n\n{rest}\n\n" in text and rest.count("__global__") == 1
     assert "__device__" not in render.kernel_source("fused.cu.update")
     text = (render.PACKAGE / "cuda" / "step.cu").read_text(encoding="utf-8")

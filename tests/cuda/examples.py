@@ -4,7 +4,7 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.network import report_network
+from tests.networks import report_network
 
 NET = report_network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
 N = 11

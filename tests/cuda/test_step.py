@@ -8,8 +8,9 @@ from cnnlab.cuda.step import FusedStep, misfit, shared_bytes, sizes
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.measure.gpu import lines_of
-from cnnlab.network import LENET5, Network, report_network
+from cnnlab.network import LENET5, Network
 from tests.cuda.examples import NET, N, digits, trained
+from tests.networks import report_network
 
 TWO_CHANNELS = report_network(2, 19, 23, filters=3, kernel=3, pool=2, classes=5)
 SEVEN_BY_THREE = report_network(1, 31, 18, filters=4, kernel=7, pool=3, classes=12)

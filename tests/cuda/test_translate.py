@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from cnnlab.cuda.emulator import Emulated
-from cnnlab.cuda.emulator.loops import counted
 from cnnlab.cuda.emulator.traced import Traced
-from cnnlab.cuda.emulator.translate import translate
+from cnnlab.cuda.emulator.translate import counted, translate
 
 I = "int i = threadIdx.x; "
 P = "const float* a, float* out, int n"

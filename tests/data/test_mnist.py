@@ -8,8 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cnnlab.data import DataError, mnist
 from cnnlab.data.mnist import FILES, read_dataset
@@ -80,9 +78,9 @@ def fake_dataset(seed):
 RAW = {"mnist": fake_dataset(1), "fashion": fake_dataset(2)}
 
 
-def publish(monkeypatch, name, mirrors=(), raw=None, system_folder=None):
-    sums = tuple(hashlib.sha256(b).hexdigest() for b in (raw or RAW[name]).values())
-    fake = mnist.Published(tuple(mirrors), sums, tuple("0123456789"), system_folder)
+def publish(monkeypatch, name, mirrors=()):
+    sums = tuple(hashlib.sha256(b).hexdigest() for b in RAW[name].values())
+    fake = mnist.Published(tuple(mirrors), sums, tuple("0123456789"))
     monkeypatch.setitem(mnist.PUBLISHED, name, fake)
 
 
@@ -147,7 +145,7 @@ BAD = {
     "truncated": "expected a whole gzip file",
     "corrupted": "expected SHA-256 ",
     "other": "expected mnist, got the file of fashion",
-    "page": "that begins 00 00 08 03, got 16 bytes that begin 3c 68 74 6d",
+    "page": "expected SHA-256 ",
     "silent": "no answer in time",
     "stalled": "the connection failed",
 }
@@ -249,53 +247,7 @@ def test_a_folder_without_the_dataset_is_passed_over(tmp_path, cache, monkeypatc
     assert_is(read_dataset("mnist"), "mnist", "the cache")
 
 
-def test_the_systems_folder_is_found(tmp_path, monkeypatch):
-    folder = fill(tmp_path / "system", zipped("fashion"))
-    publish(monkeypatch, "fashion", system_folder=str(folder))
-    assert_is(read_dataset("fashion"), "fashion", "the system's datasets")
-
-
-WRAP = (38871733, 1366428, 2431068)  # their product is 5 x 28 x 28 modulo 2 ** 64
-LIES = {
-    "one image more": (struct.pack(">4B3I", 0, 0, 8, 3, 6, 28, 28), "6 x 28 x 28 = 4704 values"),
-    "overflowing": (struct.pack(">4B3I", 0, 0, 8, 3, *WRAP), "values"),
-    "floats": (struct.pack(">4B3I", 0, 0, 13, 3, 5, 28, 28), "00 00 08 03"),
-    "one dimension": (struct.pack(">4B3I", 0, 0, 8, 1, 5, 28, 28), "00 00 08 03"),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_header_that_lies_is_seen_even_under_the_right_sum(tmp_path, monkeypatch, lie):
-    header, said = LIES[lie]
-    raw = RAW["mnist"] | {FILES[0]: header + RAW["mnist"][FILES[0]][16:]}
-    publish(monkeypatch, "mnist", raw=raw)
-    monkeypatch.setenv("CNNLAB_DATA", str(fill(tmp_path / "mine", raw)))
-    with pytest.raises(DataError, match=f"{FILES[0]}: expected .*{said}.*, got "):
-        read_dataset("mnist")
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 100), st.data())
-def test_the_header_gives_the_shape_of_as_many_values_as_promised(shape, length, data):
-    array = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
-    raw, start = as_idx(array), 4 + 4 * array.ndim
-    result = mnist.parse(raw, array.ndim, "here")
-    assert result.dtype == np.uint8 and np.array_equal(result, array)
-    expected = f"{' x '.join(map(str, shape))} = {array.size} values, got {length}"
-    if length != array.size:
-        with pytest.raises(DataError, match=f"^here: expected {expected}"):
-            mnist.parse(raw[:start] + bytes(length), array.ndim, "here")
-    short = data.draw(st.integers(0, start - 1))
-    with pytest.raises(DataError, match=f"an IDX header of {start} bytes .*got {short}"):
-        mnist.parse(raw[:short], array.ndim, "here")
-
-
 def test_a_folder_of_a_user_who_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("CNNLAB_DATA", "~nosuchuser")
     with pytest.raises(DataError, match="CNNLAB_DATA: expected a folder, got '~nosuchuser'"):
         mnist.read_dataset("mnist")
-
-
-def test_a_file_that_unpacks_without_end_is_cut_off(monkeypatch):
-    monkeypatch.setattr(mnist, "MOST", 1000)
-    with pytest.raises(DataError, match="bomb: expected"):
-        mnist.decode(gzip.compress(bytes(10**8)), "mnist", mnist.FILES[0], "bomb")

@@ -35,7 +35,6 @@ def test_the_notes_on_the_tables_are_right():
     cuda, sequential = FIGURES["cuda"], FIGURES["sequential"]
     assert cuda["layer_seconds"] == pytest.approx([0.090173, 0.0051927, 0.000386624], rel=1e-12)
     assert FIGURES["openmp"]["speedup"] == [2.72047, 2.62118, 2.158702, None]
-    assert FIGURES["mpi"]["efficiency"] == [0.76367, 0.3545]
     assert sequential["epoch_seconds"] / cuda["network_seconds"] == pytest.approx(34.14, abs=0.005)
     parts = sum(sequential["layer_seconds"].values())
     assert parts - sequential["epoch_seconds"] == pytest.approx(2.639, abs=5e-4)

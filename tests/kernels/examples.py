@@ -18,8 +18,8 @@ from cnnlab.network import (
     Pool,
     ReLU,
     Sigmoid,
-    report_network,
 )
+from tests.networks import report_network
 
 REFERENCE = KERNELS["reference"]
 FAST = [name for name in KERNELS if name != "reference"]

@@ -16,9 +16,9 @@ from cnnlab.network import (
     Pool,
     ReLU,
     Sigmoid,
-    report_network,
 )
 from tests.kernels.examples import FAST, NETWORKS, REFERENCE, REPORTS, batch, parameters
+from tests.networks import report_network
 
 
 def clear_cut(network, x):

@@ -7,8 +7,8 @@ from cnnlab.check import inputs
 from cnnlab.kernels import CONTRACT, KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.contract import STRIDES
-from cnnlab.network import report_network
 from cnnlab.runtime import thread_pool
+from tests.networks import report_network
 
 LOOPS = KERNELS["loops"]
 

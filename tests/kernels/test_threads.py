@@ -12,9 +12,10 @@ from cnnlab.data import load
 from cnnlab.kernels import CONTRACT, KERNELS, threads
 from cnnlab.kernels.allreduce import OFF, ROLL
 from cnnlab.kernels.registers import LANES
-from cnnlab.network import Network, report_network
+from cnnlab.network import Network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import train
+from tests.networks import report_network
 
 TWO = pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
 

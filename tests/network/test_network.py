@@ -8,7 +8,6 @@ import pytest
 from cnnlab.network import (
     EIGHT,
     INCEPTION,
-    LENET5,
     NETWORKS,
     REPORT_FORM,
     RESIDUAL,
@@ -24,8 +23,8 @@ from cnnlab.network import (
     Pool,
     ReLU,
     Sigmoid,
-    report_network,
 )
+from tests.networks import report_network
 
 END = Dense(4), Sigmoid()
 MIXED = Network(
@@ -42,14 +41,6 @@ def test_the_default_is_the_network_of_the_report():
     assert net["dense"].input_shape == (6, 6, 6) and net.classes == 10
     assert sum(net.multiply_adds.values()) == 189_648
     assert net.parameters().flat.size == 6 * 25 + 6 + 6 * 16 + 6 + 2160 + 10
-
-
-def test_lenet5_has_two_convolutions_the_second_over_six_channels():
-    shapes = [place.shape for place in LENET5.places if not place.layer.elementwise]
-    maps = [(6, 24, 24), (6, 12, 12), (16, 8, 8), (16, 4, 4)]
-    assert shapes == [*maps, (120,), (84,), (10,)]
-    assert LENET5.parameter_shapes["conv2_w"] == (16, 6, 5, 5)
-    assert LENET5.parameters().flat.size == 156 + 2416 + 30_840 + 10_164 + 850
 
 
 def test_the_network_of_eight_layers_that_learn_makes_four_stages_alike():
@@ -315,13 +306,6 @@ def test_shapes_and_work_follow_from_the_input(layer, output, parameters, multip
     assert layer.multiply_adds(MAPS) == multiply_adds
     windows = {AveragePool: "stride", Pool: "stride", MaxPool: "size"}.get(type(layer))
     assert layer.arguments == ((getattr(layer, windows),) if windows else ())  # told a kernel
-
-
-def test_an_average_is_a_pooling_with_equal_weights_that_sum_to_one():
-    w, b = AveragePool(4).fixed_weights(MAPS, np.float64)
-    assert {"w": w.shape, "b": b.shape} == Pool(4).parameter_shapes(MAPS)
-    assert (w.sum(axis=(1, 2)) == 1).all() and (w == w[0, 0, 0]).all() and not b.any()
-    assert w.dtype == b.dtype == np.float64
 
 
 @pytest.mark.parametrize(

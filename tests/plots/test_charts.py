@@ -11,7 +11,6 @@ from cnnlab.lessons import lesson_06
 from cnnlab.measure.scaling import Amdahl
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import charts
-from cnnlab.plots.style import WRONG
 
 
 def timing(name, *samples):
@@ -38,7 +37,7 @@ EVERY = {
         marks={"L2": 2.5},
     ),
     "learning_curves": lambda: charts.learning_curves({"loops": HISTORY, "vector": HISTORY}),
-    "layer_times": lambda: charts.layer_times({"loops": {"conv": 3.0, "pool": 1.0}}),
+    "parts": lambda: charts.parts({"loops": {"conv": 3.0, "pool": 1.0}}),
 }
 
 
@@ -170,28 +169,14 @@ def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
     assert accuracy.yaxis.get_major_formatter()(0.5) == "50.0%"
 
 
-def test_layer_times_are_shares_of_each_total():
-    times = {"report": {"conv": 3.0, "pool": 1.0}, "vector": {"conv": 0.1, "sigmoid": 0.3}}
-    ax = charts.layer_times(times, per="epoch")
-    shares = {c.get_label(): [bar.get_width() for bar in c] for c in ax.containers}
-    expected = {"conv": [0.75, 0.25], "pool": [0.25, 0], "sigmoid": [0, 0.75]}
-    assert shares == {layer: pytest.approx(share) for layer, share in expected.items()}
-    assert [bar.get_x() for bar in ax.containers[2]] == pytest.approx([1, 0.25])
-    assert {"4.00 s in all", "400 ms in all", "3.00 s", "300 ms"} <= set(texts(ax))
-    assert ax.get_xlabel() == "share of the time per epoch"
-
-
-def test_images_show_wrong_predictions():
-    batch = np.arange(4 * 6 * 5.0).reshape(4, 1, 6, 5)
-    ax = charts.images(batch, [0, 1, 2, 3], predicted=[0, 1, 7, 3], columns=3)
-    assert texts(ax) == ["0", "1", "2 → 7", "3"]
-    assert [to_hex(t.get_color()) == WRONG for t in ax.texts] == [False, False, True, False]
+def test_images_lie_in_rows_with_their_labels():
+    batch = np.arange(12 * 6 * 5.0).reshape(12, 1, 6, 5)
+    ax = charts.images(batch, range(12))
+    assert texts(ax) == [str(label) for label in range(12)]
     assert ax.images[2].get_array().tolist() == batch[2, 0].tolist()
-    assert {image.get_clim() for image in ax.images} == {(0, 119)}  # one grey scale for all
-    left, _, bottom, _ = ax.images[3].get_extent()
-    assert left == 0 and bottom > 6  # the fourth starts the second row
-    with pytest.raises(ValueError):
-        charts.images(batch, [0, 1])
+    assert {image.get_clim() for image in ax.images} == {(0, 359)}  # one grey scale for all
+    left, _, bottom, _ = ax.images[10].get_extent()
+    assert left == 0 and bottom > 6  # the eleventh starts the second row
 
 
 @pytest.mark.parametrize("shape", [(6, 1, 5, 5), (6, 5, 5), (2, 3, 5, 5)])
@@ -209,8 +194,7 @@ def test_parts_stand_end_to_end_and_the_total_at_the_end():
     assert [bar.get_width() for bar in first] == pytest.approx([3, 1])
     assert second[0].get_x() == pytest.approx(3) and second[0].get_width() == pytest.approx(1)
     assert ax.texts[0].get_text() == "4.00 µs: sums 3.00 µs, sigmoid 1.00 µs"
-    by_layer = charts.layer_times({"a": {"conv": 3.0, "pool": 1.0, "sigmoid": 1.0}}).containers
-    assert by_layer[2][0].get_facecolor() == second[0].get_facecolor()  # the sigmoid's, everywhere
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sums", "sigmoid"]
 
 
 def test_the_unit_of_the_axis_suits_the_longest_bar():

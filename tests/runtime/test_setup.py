@@ -31,9 +31,9 @@ zipfile.ZipFile(what.removesuffix("[mpi]")).extractall(os.path.dirname(__file__)
 
 def package(folder, version):
     """A toy cnnlab in a folder, with the true module that finds it."""
-    for name in ("cnnlab/kernels", "cnnlab/runtime"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "__init__.py").touch()
+    (folder / "cnnlab" / "runtime").mkdir(parents=True)
+    for name in ("__init__.py", "thread_pool.py"):
+        (folder / "cnnlab" / "runtime" / name).touch()
     (folder / "cnnlab" / "__init__.py").write_text(f"__version__ = {version!r}")
     shutil.copy(setup.__file__, folder / "cnnlab" / "runtime")
 

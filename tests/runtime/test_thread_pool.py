@@ -140,7 +140,7 @@ EVERY_NUMBER = """
 import numpy as np
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.network import report_network
+from tests.networks import report_network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd
 

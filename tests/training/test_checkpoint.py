@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.network import INCEPTION, LENET5, Network, report_network
+from cnnlab.network import INCEPTION, LENET5, Network
 from cnnlab.training import Diverged, checkpoint, train
 from cnnlab.training.checkpoint import Checkpoint
+from tests.networks import report_network
 
 DIGITS = load("digits", 100, 50)
 

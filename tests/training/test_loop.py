@@ -19,9 +19,9 @@ from cnnlab.network import (
     Pad,
     ReLU,
     Sigmoid,
-    report_network,
 )
 from cnnlab.training import OPTIMIZERS, loop, method
+from tests.networks import report_network
 
 DIGITS = load("digits", 330, 100)
 READ_ONLY = load("digits", 330, 100)

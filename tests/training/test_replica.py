@@ -5,9 +5,10 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.workers import ALONE
-from cnnlab.network import LENET5, Network, report_network
+from cnnlab.network import LENET5, Network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd
+from tests.networks import report_network
 
 DIGITS = load("digits", 330, 100)
 

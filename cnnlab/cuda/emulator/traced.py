@@ -14,10 +14,9 @@ from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import Array, KernelFault
-from cnnlab.cuda.emulator.loops import counted
 from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
 from cnnlab.cuda.emulator.trace import Trace
-from cnnlab.cuda.emulator.translate import HERE
+from cnnlab.cuda.emulator.translate import HERE, counted
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
 KINDS = (*NUMBERS, *SHORTER, *VECTORS)
