@@ -4,7 +4,7 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)  # some compile, and machines differ
 settings.load_profile("untimed")
 
-# The files that take longest, and then the lessons, are begun first: whoever is done takes the next.
+# The files that take longest are begun first, then the lessons, so that the end is even.
 LONG = (
     "test_break", "test_assignment", "test_server", "test_cut", "test_job", "test_answers",
     "test_averaging", "test_compressed", "test_cluster", "test_render", "test_handout",
