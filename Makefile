@@ -30,11 +30,13 @@ quick test test-lowest browser: export CNNLAB_OFFLINE = 1
 quick: setup  ## ruff, then the unit tests that need little time: for most edits
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
+	@$(IN_VENV) tests.warm
 	@$(IN_VENV) $(PYTEST) -m $(QUICK) tests
 
 test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
+	@$(IN_VENV) tests.warm
 	@$(IN_VENV) $(PYTEST) --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
 
 budget: setup  ## lines of code by room, beside their budgets
@@ -69,6 +71,7 @@ render-check: setup  ## prove the committed lessons canonical and the tables up 
 # Kernels need no tests of their own there: training with each strategy calls them all. Methods,
 # ranks, measuring and the course's own tools stand on parts that are tested there.
 test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions allowed, and a lesson beside a zip
+	@$(LOWEST)/bin/python -m tests.warm
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m $(PYTEST) -m $(QUICK) tests \
 	  $(foreach room,kernels cuda check distributed measure lessons course ranks,--ignore=tests/$(room))
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py

@@ -11,5 +11,5 @@ def pytest_runtest_protocol(item):
     """Set CNNLAB_REPEATS, unless it is set, for the kernels of the lessons in this folder."""
     with pytest.MonkeyPatch.context() as patch:
         if Path(__file__).parent in item.path.parents:
-            patch.setenv("CNNLAB_REPEATS", os.environ.get("CNNLAB_REPEATS", "3"))
+            patch.setenv("CNNLAB_REPEATS", os.environ.get("CNNLAB_REPEATS", "1"))
         return (yield)

@@ -244,12 +244,12 @@ def as_table(timings: Mapping[str, Timing], base: str) -> str:
 def time_unit(seconds: float) -> tuple[float, str]:
     """The unit in which `seconds` reads best: its factor and its name."""
     units = [(1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")]
-    return next((unit for unit in units if seconds * unit[0] >= 1), units[-1])
+    return next((unit for unit in units if abs(seconds) * unit[0] >= 1), units[-1])
 
 
 def digits(x: float) -> str:
     """A number with three significant digits, never as 1e+03."""
-    return f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x else "0"
+    return f"{x:.{max(0, 2 - math.floor(math.log10(abs(x))))}f}" if x else "0"
 
 
 def in_words(seconds: float) -> str:

@@ -57,10 +57,9 @@ def beyond(axis, most):
     return cut
 
 
-@pytest.mark.parametrize("most", [17, 64, 100])
 @pytest.mark.parametrize("operation", SUMS)
-def test_images_beyond_a_number_of_them_count(operation, most):
-    cut = beyond(0, most)
+def test_images_beyond_a_hundred_count(operation):
+    cut = beyond(0, 100)
     per_image = operation in FORWARD + INPUT
     if per_image:
         rejected(operation, spoiled(operation, output=cut))
@@ -68,25 +67,23 @@ def test_images_beyond_a_number_of_them_count(operation, most):
         rejected(operation, spoiled(operation, lambda n, a: cut(a) if n in ("x", "dz") else a))
 
 
-@pytest.mark.parametrize("most", [4, 17, 64, 100])
 @pytest.mark.parametrize("operation", [*FORWARD, *WEIGHTS, *INPUT])
-def test_channels_and_inputs_beyond_a_number_of_them_count(operation, most):
-    cut = beyond(1, most)
+def test_channels_and_inputs_beyond_a_hundred_count(operation):
+    cut = beyond(1, 100)
     if operation.startswith("pool") or operation in INPUT:
-        wrong = spoiled(operation, output=cut if "weights" not in operation else beyond(0, most))
+        wrong = spoiled(operation, output=cut if "weights" not in operation else beyond(0, 100))
     else:
         wrong = spoiled(operation, lambda name, a: cut(a) if name == "x" else a)
     rejected(operation, wrong)
 
 
-@pytest.mark.parametrize("most", [9, 17, 64, 100])
 @pytest.mark.parametrize("operation", ["conv_forward", "dense_forward", *BIAS])
-def test_filters_and_outputs_beyond_a_number_of_them_count(operation, most):
+def test_filters_and_outputs_beyond_a_hundred_count(operation):
     axis = 1 if "forward" in operation else 0
-    rejected(operation, spoiled(operation, output=beyond(axis, most)))
+    rejected(operation, spoiled(operation, output=beyond(axis, 100)))
 
 
-@pytest.mark.parametrize("size", [4, 8, 12, 16, 32, 64])
+@pytest.mark.parametrize("size", [4, 12, 16, 64])
 @pytest.mark.parametrize("axis", range(4))
 @pytest.mark.parametrize("rest", [0, 1, "last"])
 def test_blocks_of_results_are_done_to_the_end(size, axis, rest):
@@ -112,17 +109,15 @@ def test_the_last_columns_of_a_long_row_count():
     rejected("conv_forward", spoiled("conv_forward", output=swapped))
 
 
-@pytest.mark.parametrize("most", [7, 8, 15, 16])
 @pytest.mark.parametrize("operation", ["conv_forward", "pool_forward", "conv_backward_input"])
-def test_a_large_kernel_counts_to_its_end(operation, most):
-    cut_row, cut_column = beyond(-2, most), beyond(-1, most)
+def test_a_large_kernel_counts_to_its_end(operation):
+    cut_row, cut_column = beyond(-2, 16), beyond(-1, 16)
     for cut in (cut_row, cut_column):
         rejected(operation, spoiled(operation, lambda n, a, cut=cut: cut(a) if n == "w" else a))
 
 
-@pytest.mark.parametrize("most", [512, 1024, 4096])
-def test_a_long_row_counts_to_its_end(most):
-    cut = beyond(1, most)
+def test_a_long_row_counts_to_its_end():
+    cut = beyond(1, 4096)
     rejected("dense_forward", spoiled("dense_forward", lambda n, a: cut(a) if n == "x" else a))
 
 

@@ -40,7 +40,7 @@ ONE_LENGTH = [name for name in COMPRESSORS if not compressor(name)(1).streams]
 
 
 @pytest.mark.parametrize("compress", [*ONE_LENGTH, "qsgd2", "topk:0.1"])
-@pytest.mark.parametrize("size", [1, 3, 8])
+@pytest.mark.parametrize("size", [1, 5])
 def test_over_many_messages_the_sum_is_right_and_the_same_bits_are_everywhere(size, compress):
     n = 700
     right = sum(gradient(rank, n=n) for rank in range(size))
@@ -64,7 +64,7 @@ def sums(comm, compress):
 
 
 @pytest.mark.parametrize("compress", ["streams:0.05", "dgc:0.05", "dgc:0.05,2"])
-@pytest.mark.parametrize("size", [1, 2, 3, 8])
+@pytest.mark.parametrize("size", [1, 2, 5])
 def test_the_sum_is_that_of_all_streams_with_the_same_bits_everywhere(size, compress):
     results, expected = World(size).run(sums, compress), np.zeros((5, 400))
     for rank in range(size):
@@ -150,7 +150,7 @@ def test_warming_up_leaves_nothing_to_be_sent():
 KEEPING = ["one_bit", "topk:0.05", "qsgd4", "terngrad", "streams:0.05", "dgc:0.05,9", "topq:16"]
 
 
-def goes_on(comm, compress, folder, epochs=4, resume=None):
+def goes_on(comm, compress, folder, epochs=2, resume=None):
     """The parameters of a training on digits, with a checkpoint in a folder."""
     method, data = DataParallel(comm, compress=compress), load("digits", 400, 200)
     files = {"save": f"{folder}/x.npz", "resume": resume and f"{folder}/{resume}"}
@@ -160,8 +160,8 @@ def goes_on(comm, compress, folder, epochs=4, resume=None):
 @pytest.mark.parametrize("compress", ["int8", *KEEPING])
 def test_a_resumed_training_has_the_bits_of_an_unbroken_one(compress, tmp_path):
     unbroken = World(3).run(goes_on, compress, tmp_path)
-    World(3).run(goes_on, compress, tmp_path, 2)
-    resumed = World(3).run(goes_on, compress, tmp_path, 4, "x.npz")
+    World(3).run(goes_on, compress, tmp_path, 1)
+    resumed = World(3).run(goes_on, compress, tmp_path, 2, "x.npz")
     np.testing.assert_array_equal(resumed, unbroken)
 
 
@@ -198,7 +198,7 @@ from tests.distributed.test_compressed import KEEPING, digest
 with job.together() as comm:
     results = []
     for compress in KEEPING:
-        for more in ((4,), (2,), (4, "x.npz")):
+        for more in ((2,), (1,), (2, "x.npz")):
             comm.Barrier()  # rank 0 has written what all are about to read
             results.append(digest(comm, compress, sys.argv[1], *more))
     results = comm.gather(results)
@@ -212,6 +212,6 @@ def test_real_ranks_have_the_bits_of_virtual_ones_and_go_on_where_they_stopped(t
     out, _ = run(3, "-c", REAL, str(tmp_path))
     expected = []
     for compress in KEEPING:
-        expected += [World(3).run(digest, compress, tmp_path, n)[0] for n in (4, 2)]
+        expected += [World(3).run(digest, compress, tmp_path, n)[0] for n in (2, 1)]
         expected.append(expected[-2])  # resumed as unbroken
     assert json.loads(out) == [expected] * 3

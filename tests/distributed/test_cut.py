@@ -39,7 +39,7 @@ EACH_SEQUENCE = pytest.mark.parametrize("network", [n for n in NETWORKS if n not
 @EACH_SEQUENCE
 @pytest.mark.parametrize("cut", CUTS)
 def test_model_parallel_ranks_take_the_steps_of_one(cut, network):
-    for n in range(1, 10):
+    for n in (1, 2, 3, 5, 9):
         check_virtual(n, lambda comm: ModelParallel(comm, cut), network)
 
 
@@ -56,7 +56,7 @@ def test_stages_take_the_steps_of_one(schedule, network):
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_sharded_ranks_take_the_steps_of_one(network):
-    for n in (*range(1, 10), 13):  # at last more than images in a batch
+    for n in (1, 2, 3, 8, 13):  # at last more than images in a batch
         check_virtual(n, Sharded, network)
 
 
@@ -111,29 +111,26 @@ from cnnlab.ranks import job
 from cnnlab.ranks.pipeline import SCHEDULES
 from tests.distributed.uncut import check, steps
 
-GRIDS = {9: (1, 3, 3), 8: (2, 2, 2), 6: (3, 2, 1), 4: (2, 1, 2), 3: (1, 1, 3)}
+GRIDS = {6: (3, 2, 1), 4: (2, 1, 2), 2: (1, 2, 1)}
 
 with job.together() as world:
-    for first in (9, 8, 7, 6, 5):  # and, beside them, the other 1, 2, 3 or 4
+    for first in (6, 4):  # and, beside them, the other two
         comm = world.Split(world.rank < first)
-        n, cutting = comm.size, [ModelParallel(comm, cut) for cut in ("features", "pixels")]
-        if n in GRIDS:
-            cutting.append(Hybrid(comm, GRIDS[n], n_micro=2))
-        for name, network in NETWORKS.items():
-            fit = [s for s in SCHEDULES if n * SCHEDULES[s].chunks <= len(network.places)]
-            methods = [Sharded(comm)]
-            if name not in ("inception", "residual"):
-                methods += cutting + [Pipeline(comm, schedule, 4) for schedule in fit]
-            for method in methods:
-                check([steps(method, name)], name)
+        methods = [Sharded(comm), Hybrid(comm, GRIDS[comm.size], n_micro=2)]
+        methods += [ModelParallel(comm, cut) for cut in ("features", "pixels")]
+        for method in methods:
+            check([steps(method, "lenet5")], "lenet5")
+        for schedule in SCHEDULES if comm.size == 2 else ("zero-bubble",):
+            check([steps(Pipeline(comm, schedule, 4), "lenet5")], "lenet5")
+        check([steps(Sharded(comm), "residual")], "residual")
     world.Barrier()
     print("good")
 """
 
 
 @pytest.mark.mpi
-def test_one_to_nine_real_ranks_take_the_steps_of_one():
-    assert run(9, "-c", PROGRAM)[0].endswith("good\n")
+def test_six_four_and_two_real_ranks_take_the_steps_of_one():
+    assert run(6, "-c", PROGRAM)[0].endswith("good\n")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 @pytest.mark.parametrize("name", FAST)
 def test_every_strategy_has_the_references_loss_and_gradients(name, network):
-    batches = 1, 2, 7, 8, 9, 15, 16, 17, 33, 71, 1  # the last forgets what those before it left
+    batches = 1, 7, 15, 16, 17, 71, 1  # the last forgets what those before it left
     for n in batches if KERNELS[name].fused("loss_and_gradients", network) else (1, 9):
         agrees(KERNELS[name], network, n)
 

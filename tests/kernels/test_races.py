@@ -7,9 +7,9 @@ from numba.core.dispatcher import Dispatcher
 
 from cnnlab.check import threads
 from cnnlab.kernels import CONTRACT
+from cnnlab.kernels import KERNELS as STRATEGIES
 from tests.source import FILES
 
-OPTIONS = {"bias_private": {"n_blocks": 3}}
 UNFOLLOWED = {"bias_atomic", "bias_private"}  # only runs could show a race
 RACES = {"bias_race"}  # lesson 11 shows it
 # No operation of the contract, so it has no cases of its own.
@@ -52,8 +52,8 @@ def test_no_parallel_loop_races_as_far_as_plain_python_can_follow_it(name, kerne
 
 
 @pytest.mark.slow
-@KERNELS
-def test_a_parallel_kernel_is_right_on_any_number_of_threads(name, kernel):
-    if operation := operation_of(name):
-        verdict = threads.kernel(operation, kernel, **OPTIONS.get(name, {}))
-        assert bool(verdict) == (name not in RACES), str(verdict)
+@pytest.mark.parametrize("operation", CONTRACT)
+def test_a_parallel_kernel_is_right_on_any_number_of_threads(operation):
+    """Those of lessons are proved there."""
+    verdict = threads.kernel(operation, STRATEGIES["threads"].kernel(operation))
+    assert verdict, str(verdict)

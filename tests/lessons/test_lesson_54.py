@@ -1,4 +1,4 @@
-"""Lesson 54: the server in its cells is the package's, and what breaks it fails a proof below."""
+"""The server in the cells of lesson 54 is the package's; `make break` breaks those cells."""
 
 import math
 from collections import Counter, defaultdict
@@ -16,61 +16,21 @@ from cnnlab.kernels import KERNELS
 from cnnlab.lessons import lesson_54 as lesson
 from cnnlab.measure import timing
 from cnnlab.network import Network
-from cnnlab.ranks.virtual import Deadlock, Faulty, World
+from cnnlab.ranks.virtual import World
 from cnnlab.training import Replica, Sgd
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "54_server.ipynb"
 CELLS = nbformat.read(NOTEBOOK, as_version=4).cells
 MATTER = [c.source for c in CELLS if "matter" in c.metadata.get("tags", [])]
-PROOFS = "def data_parallel", "clocks = np.cumsum", "def train_sharded", "def samples"
 DIGITS = load("digits", 400, 50)
 
 
-def names(mutant=("", "")):
-    """What the lesson's cells of matter define; one text in them is replaced by another."""
+def names():
+    """What the lesson's cells of matter define."""
     defined = {"np": np, "numba": numba, "math": math, "partial": partial, "lesson": lesson}
     defined |= {"measure": timing, "tasks": [lesson.TrainingTask(DIGITS)]}
-    source = "\n\n".join(MATTER)
-    assert not mutant[0] or source.count(mutant[0]) == 1
-    exec(source.replace(*mutant).replace("parallel=True", "parallel=False"), defined)
+    exec("\n\n".join(MATTER).replace("parallel=True", "parallel=False"), defined)
     return defined
-
-
-def prove(defined):
-    """Run the cells from the matter to its proofs."""
-    for text in PROOFS:
-        (cell,) = (c.source for c in CELLS if c.cell_type == "code" and text in c.source)
-        exec(cell, defined)
-
-
-def test_the_proofs_hold():
-    prove(names())
-
-
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        ("+ staleness:", "+ staleness + 1:"),
-        ("+ staleness:", "+ staleness - 1:"),
-        ("    params -= rate * gradient", "    params += rate * gradient"),
-        ("        step(params, gradient, missed[-1])\n", ""),
-        ("        clock[worker] += 1\n", ""),
-        ("min(clock.values())", "max(clock.values())"),
-        ("                waiting.remove(worker)\n", ""),
-        ("        comm.send(None, dest=worker)\n", ""),
-        ("zip(servers, np.array_split", "zip(servers[::-1], np.array_split"),
-        ("            comm.send((comm.rank, part), dest=server)", "            pass"),
-        ("error = -y[m]", "error = y[m]"),
-        ("w[row, places[m, k]] -= rate", "w[row, places[m, k]] += rate"),
-        ("                error += w[row", "                error = w[row"),
-        ("steps[row, places[m, k]] += 1", "steps[row, places[m, k]] = 1"),
-    ],
-    ids=lambda mutant: mutant[0].strip(),
-)
-def test_a_broken_cell_fails_a_proof(mutant):
-    defined = names(mutant)
-    with pytest.raises((AssertionError, Faulty, Deadlock, ValueError)):
-        prove(defined)
 
 
 class Counting(Server):

@@ -76,7 +76,7 @@ def test_under_pytest_a_lesson_measures_with_few_repeats_and_others_as_asked(tmp
     folder = tmp_path / "lessons"
     folder.mkdir()
     shutil.copy(NOTEBOOKS / "conftest.py", folder)
-    cell = v4.new_code_cell("import os\nassert os.environ['CNNLAB_REPEATS'] == '3'")
+    cell = v4.new_code_cell("import os\nassert os.environ['CNNLAB_REPEATS'] == '1'")
     nb = v4.new_notebook(cells=[cell])
     nb.metadata["kernelspec"] = {"name": "python3", "display_name": "", "language": "python"}
     nbformat.write(nb, folder / "one.ipynb")

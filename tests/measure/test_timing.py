@@ -253,3 +253,7 @@ def test_a_claim_is_told_and_only_rendering_insists(monkeypatch, capsys):
         claims.claim("One beats two.", False)
     with pytest.raises(TypeError, match=r"held: expected True or False, got 1\.5"):
         claims.claim("One beats two.", 1.5)
+
+
+def test_a_difference_of_two_noisy_times_may_be_negative():
+    assert [measure.in_words(s) for s in (-2e-6, 0.0, 1.5)] == ["-2.00 µs", "0 ns", "1.50 s"]

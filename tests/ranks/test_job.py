@@ -45,19 +45,18 @@ def alone():
     return training.train(load("digits", 110), batch=50, epochs=2).params.flat
 
 
-@pytest.mark.parametrize("n, kind", [(1, "data"), (5, "data"), (3, "layers")])
-def test_ranks_share_batches_or_layers_and_find_the_same_parameters(n, kind, alone, tmp_path):
-    out, _ = train(n, "--ranks", kind, "--save", str(tmp_path / "ranks.npz"), "--json")
+def test_ranks_share_layers_and_find_the_same_parameters(alone, tmp_path):
+    out, _ = train(3, "--ranks", "layers", "--save", str(tmp_path / "ranks.npz"), "--json")
     assert np.allclose(checkpoint.load(tmp_path / "ranks.npz")[0].flat, alone, atol=2e-5)
-    assert json.loads(out.splitlines()[-1])["n_ranks"] == n
+    assert json.loads(out.splitlines()[-1])["n_ranks"] == 3
     assert out.count("epoch 1:") == 1  # only rank 0 speaks
 
 
-def test_more_ranks_than_images_in_a_batch(tmp_path):
-    few = "--images", "23", "--batch", "5", "--epochs", "1"
-    train(6, *few, "--ranks", "data", "--save", str(tmp_path / "six.npz"))
-    one = training.train(load("digits", 23), batch=5, epochs=1).params.flat
-    assert np.allclose(one, checkpoint.load(tmp_path / "six.npz")[0].flat, atol=2e-5)
+def test_ranks_share_batches_also_more_than_a_batch_has_images(tmp_path):
+    few = "--images", "22", "--batch", "4", "--epochs", "1"
+    train(5, *few, "--ranks", "data", "--save", str(tmp_path / "five.npz"))
+    one = training.train(load("digits", 22), batch=4, epochs=1).params.flat
+    assert np.allclose(one, checkpoint.load(tmp_path / "five.npz")[0].flat, atol=2e-5)
 
 
 def test_ranks_and_threads_together(alone, tmp_path):
@@ -124,7 +123,7 @@ def test_open_mpis_mpiexec_is_refused_before_another_mpi_starts_and_aborts():
     assert "mpiexec: expected one MPI world of 2 ranks, got 2 worlds of 1" in done.stderr
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.5, None])
+@pytest.mark.parametrize("seconds", [0.1, None])
 def test_an_interrupt_at_any_moment_is_one_line_and_status_130(seconds):
     options = "--data", "digits", "--epochs", "100000", "--ranks", "data"
     process = start(2, "-m", "cnnlab", "train", *options)
@@ -182,14 +181,14 @@ with job.together({debug}) as comm:
 @pytest.mark.parametrize("error, debug", [("KeyError", False), ("RuntimeError", True)])
 def test_a_rank_that_raises_ends_the_job_with_its_traceback(error, debug, no_memory_left):
     began = time.monotonic()
-    _, err = run(3, "-c", FAULT.format(error=error, debug=debug), status=1)
-    assert "rank 1 of 3 failed" in err and "a fault on purpose" in err and "Traceback" in err
+    _, err = run(2, "-c", FAULT.format(error=error, debug=debug), status=1)
+    assert "rank 1 of 2 failed" in err and "a fault on purpose" in err and "Traceback" in err
     assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("error, status", [("RuntimeError", 1), ("ValueError", 2)])
 def test_what_a_user_can_mend_ends_the_job_in_one_line(error, status, no_memory_left):
-    _, err = run(3, "-c", FAULT.format(error=error, debug=False), status=status)
+    _, err = run(2, "-c", FAULT.format(error=error, debug=False), status=status)
     assert "cnnlab: rank 1: a fault on purpose" in err and "Traceback" not in err
 
 
@@ -203,11 +202,7 @@ def test_without_a_way_to_train_together_ranks_are_refused_once():
 
 @pytest.mark.parametrize(
     "what, one, other",
-    [
-        ("plan", ["--seed", "1"], ["--seed", "2"]),
-        ("plan", ["--images", "90"], ["--images", "80"]),
-        ("history", ["--resume", "{file}"], []),
-    ],
+    [("plan", ["--seed", "1"], ["--seed", "2"]), ("history", ["--resume", "{file}"], [])],
 )
 def test_ranks_that_disagree_end_together_with_one_line(what, one, other, tmp_path):
     file, common = tmp_path / "one.npz", ["--data", "digits", "--images", "100", "--epochs", "2"]

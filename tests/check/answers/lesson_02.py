@@ -70,7 +70,6 @@ def loses_nan(x, z, winner, stride=4):
 
 RIGHT = [
     (max_with_winners, by_argmax),
-    (max_with_winners, of_windows),
     (repaired, thread),
     (by_images, by_weight),
 ]

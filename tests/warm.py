@@ -1,0 +1,62 @@
+"""Compile, once and in two processes, what most tests and lessons call: `python -m tests.warm`.
+
+Else each worker of pytest, and each rank, would compile it for itself, as all begin together.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+from cnnlab.check import inputs
+from cnnlab.check.operation import stride_of
+from cnnlab.data import load
+from cnnlab.distributed.data_parallel import DataParallel
+from cnnlab.kernels import CONTRACT, KERNELS, allreduce
+from cnnlab.kernels.workers import Workers
+from cnnlab.network import Network
+from cnnlab.ranks.virtual import World
+from cnnlab.runtime.files import kernel_folder
+from cnnlab.training import Replica, Sgd, train
+
+PARTS = {"one core": ("vector", "loops"), "threads": ("threads",)}
+
+
+def compile_part(part: str) -> None:
+    """Call every operation of some strategies, and train with them, alone and on ranks."""
+    data = load("digits", 100, 20)
+    for name in PARTS[part]:
+        for operation in CONTRACT:
+            case = inputs.CASES[2].suited(operation)
+            arrays = inputs.draw(operation, case).values()
+            KERNELS[name].kernel(operation)(*arrays, **stride_of(operation, case))
+        train(data, name, progress=False)
+    if part == "one core":
+        World(2).run(lambda comm: train(data, method=DataParallel(comm), progress=False))
+    else:
+        for name in ("vector", "threads"):
+            loops_of_ranks(name, data.train_images, data.train_labels)
+
+
+def loops_of_ranks(name: str, images: np.ndarray, labels: np.ndarray) -> None:
+    """Take a step in shared memory and one with messages, as ranks do, on one rank."""
+    replica = Replica(KERNELS[name], Network().parameters(), images, labels, 20, Sgd(0.4))
+    if name == "vector":
+        DataParallel(MPI.COMM_SELF).in_memory(replica)(np.arange(20))
+    if allreduce.reachable():
+        messages = allreduce.messages(MPI.COMM_SELF)
+        replica.loop(Workers(0, 1, messages=messages))(np.arange(20))
+
+
+def main() -> None:
+    """Compile all parts at the same time, unless that was done with these sources."""
+    done = kernel_folder() / f"warm-{sys.implementation.cache_tag}"
+    if not done.exists():
+        running = [subprocess.Popen([sys.executable, "-m", "tests.warm", p]) for p in PARTS]
+        if not any([process.wait() for process in running]):
+            done.touch()
+
+
+if __name__ == "__main__":
+    compile_part(sys.argv[1]) if len(sys.argv) > 1 else main()
