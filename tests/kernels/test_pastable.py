@@ -80,7 +80,7 @@ def run(function, arguments, options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module, name", IN_NO_LESSON[::3])  # of the others, see the next test
+@pytest.mark.parametrize("module, name", IN_NO_LESSON)
 def test_a_kernel_runs_from_its_source_alone(module, name):
     original = getattr(module, name)
     alone = {}

@@ -70,6 +70,7 @@ def loses_nan(x, z, winner, stride=4):
 
 RIGHT = [
     (max_with_winners, by_argmax),
+    (max_with_winners, of_windows),
     (repaired, thread),
     (by_images, by_weight),
 ]

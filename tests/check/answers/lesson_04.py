@@ -69,6 +69,9 @@ def in_place(theta, v, g, rate, momentum):
     theta -= rate * v
 
 
+def empty(theta, v, g, rate, momentum): ...
+
+
 def renames(theta, v, g, rate, momentum):
     v = momentum * v + g
     theta -= rate * v
@@ -95,17 +98,21 @@ def other_arguments(theta, v, g):
 
 
 RIGHT = [
+    (cause, "divided by the full batch"),
     (accumulated, one_step),
     (momentum, in_place),
 ]
 WRONG = [
+    (cause, ..., "not yet answered"),
     (cause, "never shuffled", "never shuffled"),
+    (cause, "the rate", "expected one of"),
     (accumulated, a_step_for_each, "48 images in pieces of 16"),
     (accumulated, average_of_averages, "53 images in pieces of 16"),
     (accumulated, last_piece_only, "48 images in pieces of 16"),
     (accumulated, full_pieces_only, "53 images in pieces of 16"),
     (accumulated, sum_of_losses, "expected the mean loss"),
     (accumulated, no_loss, "expected the mean loss"),
+    (momentum, empty, "not yet answered"),
     (momentum, renames, "v["),
     (momentum, old_velocity, "theta["),
     (momentum, average, "v["),

@@ -94,11 +94,14 @@ def rows_without_a_stride(x, w, b, z, stride=1):
 
 
 RIGHT = [
+    (which_loop, ["C", "A"]),
     (sigmoid_to_a_thousandth, of_degree(3)),
     (bias_in_vectors, rows_first),
 ]
 WRONG = [
     (which_loop, ["B", "A"], "B, A"),
+    (which_loop, ["B"], "expected 2 of A, B, C"),
+    (which_loop, [..., ...], "not yet answered"),
     (sigmoid_to_a_thousandth, of_degree(2), "to a thousandth"),
     (sigmoid_to_a_thousandth, by_a_call, "calls exp"),
     (sigmoid_to_a_thousandth, sigmoid_in_numpy, "plain Python"),

@@ -24,6 +24,7 @@ def one_too_many(i, size, n):
 
 RIGHT = [
     (blocks, the_first_get_one_more),
+    (bugs, ["reduce", "division", "finalize"]),
     (factor, lambda before, after: after / before),
 ]
 WRONG = [
@@ -32,5 +33,7 @@ WRONG = [
     (blocks, one_too_many, "things on 1 ranks"),
     (blocks, lambda i, size, n: size, "TypeError"),
     (bugs, ["finalize", "reduce", "division"], "finalize, reduce, division"),
+    (bugs, (1, 2, 3), "expected 3 of"),
+    (bugs, ..., "not yet answered"),
     (factor, lambda before, after: 1, "too small"),
 ]

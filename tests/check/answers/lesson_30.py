@@ -22,6 +22,9 @@ def weights(old, new):
 
 RIGHT = [
     (guard, lines("if (i < size) dz[i] = dy[i] * y[i] * (1.0f - y[i]);")),
+    (guard, lines("if (i >= size) return; float s = y[i]; dz[i] = (s - s * s) * dy[i];")),
+    (blocks, 196),
+    (sectors, 8),
     (two_indices, weights("if (d >= D || o >= O) return;", "if (!(d < D && o < O)) return;")),
 ]
 WRONG = [

@@ -26,7 +26,10 @@ RIGHT = [
     (shuffle, changed(shuffle, ("__shfl_down_sync", "__shfl_xor_sync"))),
     (race, changed(race, (LAST, "weights[col][i];\n        __syncthreads(); __syncthreads();"))),
     (padding, changed(padding, ("pitch = 24", "pitch = edge <= 8 ? 8 : 24"))),
+    (padding, changed(padding, ("pitch = 24", "pitch = (edge + 31) / 32 * 32 + 8"))),
     (halo, changed(halo, ("p >= 0 && p < P", "(unsigned)p < P"))),
+    (rounds, 10),
+    (pixels, 400 / 256),
 ]  # fmt: skip
 WRONG = [
     (shuffle, changed(shuffle, (SHUFFLES, "")), "db["),

@@ -13,12 +13,18 @@ def changed(old, new):
 
 
 RIGHT = [
+    (together, 104.956 / (97.7 / 1083 + 5.127 / 987 + 2.129 / 5507)),
+    (floor, 240 * 19 * 5e-6),
+    (image_by_image, 60_000 * 19 * 5e-6),
+    (smaller_windows, 100 / 61),
     (fused, changed("dy * y[i] * (1.0f - y[i])", "dy * (y[i] - y[i] * y[i])")),
 ]
 WRONG = [
     (together, sum(TIMES) / 3, "too large"),
+    (together, 34, "too small"),
     (floor, 240 * 5e-6, "too small"),
     (image_by_image, 60_000 * 5e-6, "too small"),
+    (image_by_image, "5.7 s", "expected a number"),
     (smaller_windows, 400 / 89, "too large"),
     (fused, changed("if (i >= size) return;", ""), "out of bounds"),
     (fused, changed(" * (1.0f - y[i])", ""), "out["),

@@ -81,8 +81,18 @@ RIGHT = [
 ]
 WRONG = [
     (inflation, lambda H, W, K: K * K, "too large"),
+    (inflation, lambda H, W, K: (H - K) * (W - K) * K * K / (H * W), "too small"),
+    (inflation, 18.4, "expected a function"),
     (products_saved, lambda m, r: m * r / (m + r - 1), "too"),
+    (products_saved, lambda m, r: (m * r) ** 2 / (m - r + 1) ** 2 if m - r + 1 else 0, "too"),
     (tile_products, lambda C, F, m, r: C * F * (m + r - 1) ** 2, "too small"),
+    (
+        tile_products,
+        lambda C, F, m, r: (
+            C * F * (2 * (m + r - 1) ** 3 + (m + r - 1) ** 2 + m * (m + r - 1) * (2 * m + r - 1))
+        ),
+        "too large",
+    ),
     (weights_by_im2col, images_not_swapped, "not yet right"),
     (input_by_fft, conjugated, "not yet right"),
     (input_by_fft, even_sizes_only, "not yet right"),

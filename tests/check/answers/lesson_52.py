@@ -45,6 +45,7 @@ RIGHT = [
 WRONG = [
     (units, lambda p, m, forward, backward: m * (forward + backward), "too small"),
     (micro_batches, lambda p, most: int((p - 1) * (1 - most) / most), "too small"),
+    (micro_batches, lambda p, most: (p - 1) / most, "too large"),
     (rows, lambda a, b, kernel, stride: (a, b), "rows(0, 1, kernel=3, stride=1): expected (0, 3)"),
     (rows, lambda a, b, kernel, stride: (a * stride, b * stride + kernel), "expected (0, 1)"),
     (rows, lambda a, b, kernel, stride: (a * stride, (b - 1) * stride + kernel), "as the rank has"),
@@ -53,4 +54,6 @@ WRONG = [
     (tasks, last_ones_forgotten, "does B of micro-batch 0 0 times, expected once"),
     (tasks, later_ranks_hold_more, "expected an order that comes to an end"),
     (sharded_bytes, lambda n, n_ranks: 2 * 4 * n * (n_ranks - 1) / n_ranks, "too small"),
+    (sharded_bytes, lambda n, n_ranks: 3 * n * (n_ranks - 1) / n_ranks, "too small"),
+    (tasks, ..., "not yet answered"),
 ]

@@ -69,6 +69,7 @@ def nesterov_by(ahead=1.0, mix=1.0, stale=False):
 
 
 RIGHT = [
+    (first_step, 10**0.5),
     (steps, lambda n_images, batch, factor, epochs: sum(
         int(np.ceil(n_images / (batch * factor**e))) for e in range(epochs))),
     (nesterov, nesterov_by()),

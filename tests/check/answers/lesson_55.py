@@ -69,6 +69,7 @@ RIGHT = [
 WRONG = [
     (beta, lambda n_ranks, moving_rate: moving_rate, "beta("),
     (largest, lambda rate, curvature: (4 - 2 * rate) / (4 - rate), "largest("),
+    (largest, lambda rate, curvature: 2 / curvature, "largest("),
     (mixing, by_own_degree, "columns to"),
     (mixing, without_itself, "the rows add up to"),
     (mixing, lambda n, edges: np.full((n, n), 1 / n), "not neighbours"),

@@ -128,6 +128,7 @@ RIGHT = [
 ]
 WRONG = [
     (message_bytes, lambda n, bits, bucket: n * bits / 8, "too small"),
+    (message_bytes, lambda n, bits, bucket: 4 * n / bucket + n * bits / 8, "message bytes("),
     (by_chance, lambda values, chances: np.rint(values), "the same"),
     (by_chance, towards_zero, "levels are"),
     (by_chance, half_the_time, "arrives"),
@@ -145,6 +146,11 @@ WRONG = [
     (feedback, decayed, "not what was not sent"),
     (feedback, lambda g, residual, quantise: quantise(g), "in place"),
     (pays_below, lambda bits, encode, decode, n_ranks: encode, "pays below("),
+    (
+        pays_below,
+        lambda bits, encode, decode, n_ranks: (1 - bits / 32) / (1 / encode + 1 / decode),
+        "pays below(",
+    ),
     (bfloat16, cut_off, "the same"),
     (bfloat16, a_bit_too_many, "bfloat16"),
     (bfloat16, as_bits, "expected float32"),

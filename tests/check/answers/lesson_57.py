@@ -87,6 +87,7 @@ def only_what_both_have(a_places, a, b_places, b):
 
 
 RIGHT = [
+    (ranks_to_half, int(np.ceil(np.log(0.5) / np.log(0.99)))),
     (switch, lambda n, place_bytes, value_bytes: int(
         n * value_bytes / (place_bytes + value_bytes) + 1e-9)),
     (feedback, feedback_by()),
@@ -96,6 +97,8 @@ RIGHT = [
 WRONG = [
     (ranks_to_half, 70, "too large"),
     (switch, lambda n, place_bytes, value_bytes: n // 2, "switch("),
+    (switch, lambda n, place_bytes, value_bytes: n * place_bytes // (place_bytes + value_bytes),
+     "switch("),
     (feedback, feedback_by(zero=False), "sent again"),
     (feedback, feedback_by(add=False), "forgotten"),
     (feedback, feedback_by(by=np.asarray), "with their sign"),

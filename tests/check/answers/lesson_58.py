@@ -62,4 +62,5 @@ WRONG = [
     (promote, promoter(again=True), "gone on before"),
     (promote, promoter(early=True), "may not"),
     (promote, promoter(up=True), "may not"),
+    (promote, promoter(worst=True), "may not"),
 ]

@@ -54,11 +54,18 @@ def at_the_end(base, other, target):
 
 
 RIGHT = [
+    (lies, SEVEN),
+    (lies, tuple(SEVEN)),
     (forecast, fitted),
     (times_faster, lambda base, other, target: times_faster.model()(base, other, target)),
 ]
 WRONG = [
     (lies, instead(1, "extrapolation"), "6 of 7 right; 1 is not extrapolation"),
+    (lies, instead(6, "best of many"), "what else does a rank hold"),
+    (lies, instead(5, "one seed"), "how often was it run"),
+    (lies, instead(5, ...), "6 of 7 right"),
+    (lies, SEVEN[:6], "expected 7 of"),
+    (lies, instead(2, "a lie"), "expected 7 of"),
     (superstep_model, only_sent, "expected"),
     (superstep_model, on_average, "expected"),
     (forecast, a_line, "log2 P at 64: expected"),
