@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numba
@@ -10,9 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from cnnlab.check import kinds, threads
+from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing, digits
 from cnnlab.plots import stepper
 from cnnlab.plots.style import COLORS, GREY, as_rows, measured, note
+from cnnlab.runtime import thread_pool
+
+BATCH = 256, 6, 24, 24  # of gradients: images, filters, rows, columns
 
 
 @contextlib.contextmanager
@@ -32,6 +36,16 @@ def on_one_core() -> Iterator[bool]:
         for thread, cores in before.items():
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(thread, cores)
+
+
+def prove(kernel: Callable) -> None:
+    """Prove a kernel of the operation conv_backward_bias on blocks of all sizes, some empty."""
+    rng = np.random.default_rng(2)
+    for n_threads, shape in (1, (3, 2, 5, 4)), (2, (1, 1, 3, 24)), (3, (7, 5, 2, 36)), (8, BATCH):
+        dz, db = rng.uniform(-1, 1, shape).astype(np.float32), np.full(shape[1], np.nan, np.float32)
+        with thread_pool.threads(n_threads):
+            kernel(dz, db)
+        measure.same(db, dz.sum((0, 2, 3), np.float64), atol=0.02, rtol=1e-4)
 
 
 # --- pictures -------------------------------------------------------------------------------------
