@@ -1,8 +1,9 @@
 """Lesson 11, reductions: threads on one core, drawings, and the exercises."""
 
 import contextlib
+import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numba
@@ -10,13 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from cnnlab.check import kinds, threads
-from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing, digits
 from cnnlab.plots import stepper
-from cnnlab.plots.style import COLORS, GREY, as_rows, measured, note
-from cnnlab.runtime import thread_pool
-
-BATCH = 256, 6, 24, 24  # of gradients: images, filters, rows, columns
+from cnnlab.plots.style import COLORS, ERRORS, GREY, as_rows, measured, note
 
 
 @contextlib.contextmanager
@@ -38,16 +35,6 @@ def on_one_core() -> Iterator[bool]:
                 os.sched_setaffinity(thread, cores)
 
 
-def prove(kernel: Callable) -> None:
-    """Prove a kernel of the operation conv_backward_bias on blocks of all sizes, some empty."""
-    rng = np.random.default_rng(2)
-    for n_threads, shape in (1, (3, 2, 5, 4)), (2, (1, 1, 3, 24)), (3, (7, 5, 2, 36)), (8, BATCH):
-        dz, db = rng.uniform(-1, 1, shape).astype(np.float32), np.full(shape[1], np.nan, np.float32)
-        with thread_pool.threads(n_threads):
-            kernel(dz, db)
-        measure.same(db, dz.sum((0, 2, 3), np.float64), atol=0.02, rtol=1e-4)
-
-
 # --- pictures -------------------------------------------------------------------------------------
 
 
@@ -66,7 +53,7 @@ def losses(shares: Mapping[str, tuple[int, np.ndarray]]) -> Axes:
     return as_rows(ax, list(shares))
 
 
-def boxes(ax: Axes, texts: Mapping, arrow: tuple | None = None) -> None:
+def boxes(ax: Axes, texts: Mapping, arrow: tuple | None) -> None:
     """Write texts in boxes, each with its colour, at places in a frame; an arrow between two."""
     ax.axis("off")
     ax.set(xlim=(0, 1), ylim=(0, 1))
@@ -80,42 +67,39 @@ def boxes(ax: Axes, texts: Mapping, arrow: tuple | None = None) -> None:
 
 def interleaving(states: Sequence, schedule: Sequence[int]) -> stepper.Stepper:
     """Step through states (memory, ((steps done, register), …)), and who moved to each."""
-    verbs, frames, captions = ("loads", "adds, has", "stores"), [], ["Nobody has moved."]
+    frames, captions = [], ["Nobody has moved."]
     cell, spots = (0.5, 0.85), [(0.22, 0.15), (0.78, 0.15)]
-    for k, (memory, each) in enumerate(states):
-        mover, arrow = schedule[k - 1] if k else None, None
-        texts = {cell: (f"memory\n{memory}", COLORS["device"])}
+    for (memory, each), mover in zip(states, [None, *schedule], strict=True):
+        texts, arrow = {cell: (f"memory\n{memory}", COLORS["device"])}, None
         for t, (done, register) in enumerate(each):
             held = register if done % 3 else "–"
             color = COLORS["vector"] if t == mover else GREY
             texts[spots[t]] = f"thread {t}, {done // 3} added\nregister: {held}", color
-        if k:
-            verb, spot = (each[mover][0] - 1) % 3, spots[mover]
-            arrow = {0: (cell, spot), 1: None, 2: (spot, cell)}[verb]
-            captions.append(f"Thread {mover} {verbs[verb]} {each[mover][1]}.")
-        frames.append(lambda ax, texts=texts, arrow=arrow: boxes(ax, texts, arrow))
+            if t == mover:
+                verb = ("stores", "loads", "adds, has")[done % 3]
+                arrow = {"stores": (spots[t], cell), "loads": (cell, spots[t])}.get(verb)
+                captions.append(f"Thread {t} {verb} {register}.")
+        frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
     title = "A stale store: four additions, two of them lost"
     return stepper.stepper(frames, title=title, captions=captions)
 
 
 def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
     """Step through n accesses (core, kind, line, copies, moves), in two layouts of the rows."""
-    frames, captions, states = [], [], {"M": "modified", "S": "shared", "I": "invalid"}
+    frames, captions, names = [], [], {"M": "modified", "S": "shared", "I": "invalid"}
     for k in range(n):
-        texts, said, arrow = {}, [], None
+        texts, arrow = {}, None
         for (layout, steps), y in zip(runs.items(), (0.78, 0.22), strict=True):
             core, kind, line, copies, moves = steps[k]
             texts[0.14, y] = f"{layout}\nline {line}\nmoves: {moves}", "white"
             spots = [(0.45, y), (0.87, y)]
             for c, state in enumerate(copies):
                 color = COLORS["vector"] if c == core else GREY
-                texts[spots[c]] = f"core {c}\n{states[state]}", color
+                texts[spots[c]] = f"core {c}\n{names[state]}", color
             if moves > (steps[k - 1][-1] if k else 0):
                 arrow = spots[1 - core], spots[core]
-                said.append(layout)
-        frames.append(lambda ax, texts=texts, arrow=arrow: boxes(ax, texts, arrow))
-        moved = f"the line moves with rows {said[0]}" if said else "no line moves"
-        captions.append(f"Core {core} {kind}s its sum: {moved}.")
+        frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
+        captions.append(f"Core {core} {kind}s its sum{', which moves a line' if arrow else ''}.")
     return stepper.stepper(frames, title="Who holds the line?", captions=captions)
 
 
@@ -129,7 +113,7 @@ def chain(
         middle, low, high = np.array([(s[k].median, s[k].low, s[k].high) for s in rows.values()]).T
         x, errors = middle / additions * 1e9, np.array([middle - low, high - middle])
         color = COLORS[("vector", "device")[k]]
-        look = {"fmt": "o", "color": color, "label": name, "capsize": 3}
+        look = {"fmt": "o", "color": color, "label": name} | ERRORS
         ax.errorbar(x, range(len(rows)), xerr=errors / additions * 1e9, **look)
         for y, value in enumerate(x):
             look = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
@@ -177,10 +161,10 @@ def maximum(load, compare_and_swap, value):
     """It tries again only while its value is larger than what it found."""
     old = load()
     while old < value:
-        found = compare_and_swap(old, value)
-        if found == old:
+        seen = compare_and_swap(old, value)
+        if seen == old:
             return
-        old = found
+        old = seen
 
 
 @kinds.kernel(
@@ -203,25 +187,3 @@ def mended(dz, db):
         db[f] = 0
         for n in range(N):
             db[f] += partial[n, f]
-
-
-@kinds.kernel(
-    "conv_backward_bias",
-    "Each thread needs sums of its own, far from the others', and each sum a register.",
-    "One block of images a thread, one total for each image and filter, `fastmath`.",
-    by=threads.kernel,
-)
-@numba.njit(parallel=True, fastmath=True)
-def quick_bias(dz, db):
-    """One start, one block a thread, many sums at once in vectors, and one store an image."""
-    (N, F), T = dz.shape[:2], numba.get_num_threads()
-    rows = np.zeros((T, F + 32), dz.dtype)
-    for t in numba.prange(T):
-        for n in range(N * t // T, N * (t + 1) // T):
-            for f in range(F):
-                image, total = dz[n, f].reshape(-1), np.float32(0)
-                for m in range(image.size):
-                    total += image[m]
-                rows[t, f] += total
-    for f in range(F):
-        db[f] = rows[:, f].sum()
