@@ -1,168 +1,189 @@
-"""The exercises of lesson 11, and atomic additions, which Numba has for GPUs only."""
+"""Lesson 11, reductions: threads on one core, drawings, and the exercises."""
 
+import contextlib
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import matplotlib.pyplot as plt
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from matplotlib.axes import Axes
 
 from cnnlab.check import kinds, threads
+from cnnlab.measure.timing import Timing, digits
+from cnnlab.plots import stepper
+from cnnlab.plots.style import COLORS, ERRORS, GREY, as_rows, measured, note
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[bool]:
+    """All threads of this process take turns on one core; yields whether the system allows that."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield False
+        return
+    before = {}
+    for thread in map(int, os.listdir("/proc/self/task")):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            before[thread] = os.sched_getaffinity(thread)
+            os.sched_setaffinity(thread, {min(before[thread])})
+    try:
+        yield True
+    finally:
+        for thread, cores in before.items():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, cores)
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+@measured
+def losses(shares: Mapping[str, tuple[int, np.ndarray]]) -> Axes:
+    """Draw the share that each sum lost, a row for each (threads, shares); ticks at k of P."""
+    _, ax = plt.subplots(figsize=(7.5, 1.1 + 0.55 * len(shares)))
+    for y, (n_threads, lost) in enumerate(shares.values()):
+        for k in range(1, n_threads):
+            ax.plot([k / n_threads] * 2, [y - 0.35, y + 0.35], color=GREY, lw=1, ls=":")
+        beside = np.linspace(-0.25, 0.25, lost.size)
+        ax.plot(lost.ravel(), y + beside, "o", color=COLORS["device"], ms=4, alpha=0.6)
+    ax.set(xlim=(-0.02, 1), xlabel="share of its additions that a sum has lost")
+    ax.set_yticks(range(len(shares)), list(shares))
+    ax.xaxis.set_major_formatter("{x:.0%}")
+    return as_rows(ax, list(shares))
+
+
+def boxes(ax: Axes, texts: Mapping, arrow: tuple | None) -> None:
+    """Write texts in boxes, each with its colour, at places in a frame; an arrow between two."""
+    ax.axis("off")
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    for at, (text, color) in texts.items():
+        box = {"boxstyle": "round,pad=0.5", "fc": "white", "ec": color, "lw": 2}
+        ax.text(*at, text, ha="center", va="center", fontsize=11, bbox=box)
+    if arrow:
+        look = {"arrowstyle": "-|>", "lw": 2, "color": COLORS["vector"], "shrinkA": 40}
+        ax.annotate("", arrow[1], arrow[0], arrowprops=look | {"shrinkB": 40}, zorder=0)
+
+
+def interleaving(states: Sequence, schedule: Sequence[int]) -> stepper.Stepper:
+    """Step through states (memory, ((steps done, register), …)), and who moved to each."""
+    frames, captions = [], ["Nobody has moved."]
+    cell, spots = (0.5, 0.85), [(0.22, 0.15), (0.78, 0.15)]
+    for (memory, each), mover in zip(states, [None, *schedule], strict=True):
+        texts, arrow = {cell: (f"memory\n{memory}", COLORS["device"])}, None
+        for t, (done, register) in enumerate(each):
+            held = register if done % 3 else "–"
+            color = COLORS["vector"] if t == mover else GREY
+            texts[spots[t]] = f"thread {t}, {done // 3} added\nregister: {held}", color
+            if t == mover:
+                verb = ("stores", "loads", "adds, has")[done % 3]
+                arrow = {"stores": (spots[t], cell), "loads": (cell, spots[t])}.get(verb)
+                captions.append(f"Thread {t} {verb} {register}.")
+        frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
+    title = "A stale store: four additions, two of them lost"
+    return stepper.stepper(frames, title=title, captions=captions)
+
+
+def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
+    """Step through n accesses (core, kind, line, copies, moves), in two layouts of the rows."""
+    frames, captions, names = [], [], {"M": "modified", "S": "shared", "I": "invalid"}
+    for k in range(n):
+        texts, arrow = {}, None
+        for (layout, steps), y in zip(runs.items(), (0.78, 0.22), strict=True):
+            core, kind, line, copies, moves = steps[k]
+            texts[0.14, y] = f"{layout}\nline {line}\nmoves: {moves}", "white"
+            spots = [(0.45, y), (0.87, y)]
+            for c, state in enumerate(copies):
+                color = COLORS["vector"] if c == core else GREY
+                texts[spots[c]] = f"core {c}\n{names[state]}", color
+            if moves > (steps[k - 1][-1] if k else 0):
+                arrow = spots[1 - core], spots[core]
+        frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
+        captions.append(f"Core {core} {kind}s its sum{', which moves a line' if arrow else ''}.")
+    return stepper.stepper(frames, title="Who holds the line?", captions=captions)
+
+
+@measured
+def chain(
+    rows: Mapping[str, Sequence[Timing]], names: Sequence[str], additions: int, bound: float
+) -> Axes:
+    """Draw ns an addition: a row for each kernel, a point for each of `names`, and a bound."""
+    _, ax = plt.subplots(figsize=(8, 1.4 + 0.42 * len(rows)))
+    for k, name in enumerate(names):
+        middle, low, high = np.array([(s[k].median, s[k].low, s[k].high) for s in rows.values()]).T
+        x, errors = middle / additions * 1e9, np.array([middle - low, high - middle])
+        color = COLORS[("vector", "device")[k]]
+        look = {"fmt": "o", "color": color, "label": name} | ERRORS
+        ax.errorbar(x, range(len(rows)), xerr=errors / additions * 1e9, **look)
+        for y, value in enumerate(x):
+            look = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
+            note(ax, digits(value), (value, y), (0, (10, -10)[k]), **look)
+    ax.axvline(bound / additions * 1e9, color=GREY, ls="--", lw=1.2, zorder=0, label="bound")
+    ax.set(xscale="log", xlabel="nanoseconds an addition")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.legend(frameon=False, fontsize=9, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
+    return as_rows(ax, list(rows))
+
+
+# --- the exercises --------------------------------------------------------------------------------
+
+
+def maximum_among_others(answer) -> str:
+    """What goes wrong with an atomic maximum while another thread stores between its steps."""
+    for first, others, value in ((3, [], 5), (9, [], 5), (3, [4], 5), (3, [8], 5), (0, [1, 2], 7)):
+        memory, left, calls = [first], list(others), []
+
+        def swap(old, new, memory=memory, left=left, calls=calls):
+            calls.append(old)
+            if len(calls) > 9:
+                raise TimeoutError("it never ends: what does it expect to find in memory?")
+            if left:
+                memory[0] = left.pop(0)  # somebody else was faster
+            seen = memory[0]
+            if seen == old:
+                memory[0] = new
+            return seen
+
+        answer(lambda memory=memory: memory[0], swap, value)
+        if memory[0] != max(first, value, *others):
+            between = f", others store {others} meanwhile" if others else ""
+            return f"memory holds {first}{between}, the value is {value}: it ends as {memory[0]}"
+    return ""
+
+
+@kinds.tested(
+    maximum_among_others,
+    "A swap fails if somebody has stored since you loaded. What does it return then?",
+    "Begin again with what the swap found: is your value still the larger?",
+)
+def maximum(load, compare_and_swap, value):
+    """It tries again only while its value is larger than what it found."""
+    old = load()
+    while old < value:
+        seen = compare_and_swap(old, value)
+        if seen == old:
+            return
+        old = seen
 
 
 @kinds.kernel(
-    "conv_backward_weights",
-    "Which indices of dw belong to one iteration alone? Collapse over these.",
-    "One task per weight: i counts over F · C · K · K, and the sum over n, p and q is a variable "
-    "of the iteration.",
+    "conv_backward_bias",
+    "Of which n and f are iterations 0 and 1? And which element of `partial` do they add to?",
+    "n is i % N. What is i // F?",
     by=threads.kernel,
 )
 @numba.njit(parallel=True)
-def weights(x, dz, dw):
-    """One task per weight: the results are shared out, so no two tasks meet."""
-    N, F, P, Q = dz.shape
-    C, K = dw.shape[1], dw.shape[2]
-    for i in numba.prange(F * C * K * K):
-        f, c, k, l = i // (C * K * K), i // (K * K) % C, i // K % K, i % K
-        total = np.float32(0)
-        for n in range(N):
-            for p in range(P):
-                for q in range(Q):
-                    total += x[n, c, p + k, q + l] * dz[n, f, p, q]
-        dw[f, c, k, l] = total
-
-
-@kinds.formula(
-    lambda rng: {"n": int(rng.integers(1, 2**20))},
-    "Each round halves the number of sums, rounded up.",
-    "The least whole number r with 2 to the r at least n.",
-)
-def rounds(n):
-    """2 to the power of the rounds must be at least n."""
-    return (n - 1).bit_length()
-
-
-@kinds.formula(
-    lambda rng: {"sums": int(rng.integers(1, 200)), "line": int(rng.choice([32, 64, 128]))},
-    "A float32 has four bytes. How many are in a line?",
-    "Round the sums up to whole lines: lines of line // 4 numbers each.",
-)
-def row(sums, line):
-    """Whole lines, and as few of them as hold the sums."""
-    return -(-sums // (line // 4)) * (line // 4)
-
-
-# --- atomic additions ---
-
-
-@intrinsic
-def add_float32(typing, address, number):
-    """Atomic add to the float32 at an address; returns the previous value."""
-
-    def code(context, builder, signature, values):
-        place = builder.inttoptr(values[0], ir.FloatType().as_pointer())
-        return builder.atomic_rmw("fadd", place, values[1], "monotonic")
-
-    return types.float32(types.int64, types.float32), code
-
-
-@numba.njit(parallel=True)
-def bias_atomic(dz, db):
-    """Load, add and store as one step that nothing comes between: right, and one at a time."""
-    F, size, flat = db.size, dz.shape[2] * dz.shape[3], dz.reshape(-1)
-    for f in range(F):
-        db[f] = 0
-    for i in numba.prange(flat.size):
-        add_float32(db.ctypes.data + 4 * (i // size % F), flat[i])
-
-
-# --- the kernels of this lesson ------------------------------------------------------------------
-
-
-@numba.njit(parallel=True)
-def bias_race(dz, db):
-    """WRONG on purpose: threads load, add and store the same element, and updates get lost."""
-    F, size, flat = db.size, dz.shape[2] * dz.shape[3], dz.reshape(-1)
-    for f in range(F):
-        db[f] = 0
-    for i in numba.prange(flat.size):
-        db[i // size % F] += flat[i]
-
-
-@numba.njit(parallel=True, fastmath=True)
-def bias_by_filter(dz, db):
-    """One task per filter, so no two threads share a sum; only as many tasks as filters."""
-    for f in numba.prange(dz.shape[1]):
-        total = np.float32(0)
-        for n in range(dz.shape[0]):
-            image = dz[n, f].reshape(-1)
-            for m in range(image.size):
-                total += image[m]
-        db[f] = total
-
-
-@numba.njit(parallel=True, fastmath=True)
-def bias_private(dz, db, n_blocks):
-    """Privatised: each block of images has its own sums, which are then added in order."""
+def mended(dz, db):
+    """i // F would be the image if filters were next to each other in i; here images are."""
     N, F = dz.shape[:2]
-    private = np.zeros((n_blocks, F), dz.dtype)
-    for t in numba.prange(n_blocks):
-        for n in range(N * t // n_blocks, N * (t + 1) // n_blocks):
-            for f in range(F):
-                image, total = dz[n, f].reshape(-1), np.float32(0)
-                for m in range(image.size):
-                    total += image[m]
-                private[t, f] += total
-    for f in range(F):
-        total = np.float32(0)
-        for t in range(n_blocks):
-            total += private[t, f]
-        db[f] = total
-
-
-@numba.njit(parallel=True, fastmath=True)
-def bias_tree(dz, db):
-    """A tree: the sum of each image, then pairs, pairs of pairs, … in ceil(log2(N)) rounds."""
-    N, F = dz.shape[:2]
-    sums = np.empty((N, F), dz.dtype)
+    partial = np.zeros((N, F), dz.dtype)
     for i in numba.prange(N * F):
-        image, total = dz[i // F, i % F].reshape(-1), np.float32(0)
+        n, f = i % N, i // N
+        image = dz[n, f].reshape(-1)
         for m in range(image.size):
-            total += image[m]
-        sums[i // F, i % F] = total
-    step = 1
-    while step < N:
-        for i in numba.prange((N - step + 2 * step - 1) // (2 * step)):
-            for f in range(F):
-                sums[2 * step * i, f] += sums[2 * step * i + step, f]
-        step *= 2
+            partial[n, f] += image[m]
     for f in range(F):
-        db[f] = sums[0, f]
-
-
-@numba.njit(parallel=True)
-def count_apart(places, counts, rounds):
-    """Thread t adds 1 to counts[places[t, …]] `rounds` times: counts int64, places (T,8) int64.
-
-    The index is loaded every time, so that the compiler cannot keep the count in a register.
-    """
-    for t in numba.prange(len(places)):
-        for i in range(rounds):
-            counts[places[t, i & 7]] += 1
-
-
-@numba.njit(parallel=True)
-def sum_recognised(values):
-    """`+=` on a scalar: Numba recognises a reduction and gives each thread its own sum."""
-    total = 0.0
-    for i in numba.prange(values.size):
-        total += values[i]
-    return total
-
-
-@numba.njit(parallel=True)
-def sum_not_recognised(values, classes, sums):
-    """WRONG on purpose: `+=` on an array element is not a reduction to Numba, but a race."""
-    for j in range(sums.size):
-        sums[j] = 0
-    for i in numba.prange(values.size):
-        sums[classes[i]] += values[i]
+        db[f] = 0
+        for n in range(N):
+            db[f] += partial[n, f]

@@ -12,7 +12,6 @@ from cnnlab.kernels.allreduce import OFF, ROLL, Team, all_running, sum_by_mpi
 from cnnlab.kernels.registers import LANES
 from cnnlab.kernels.workers import ALONE, FEW, Workers, share
 from cnnlab.kernels.workers import allreduce as over_workers
-from cnnlab.lessons.lesson_11 import add_float32
 from cnnlab.runtime import thread_pool
 
 SIZES = [n for n in (1, 2, 3, 8) if n <= thread_pool.size()]
@@ -158,31 +157,6 @@ def test_a_function_is_called_by_its_address():
     text = np.zeros(3, np.uint8)
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert both(address, -5, text) == (7, 7) and seen == [-5, text.ctypes.data]
-
-
-@numba.njit
-def add_once(place, number):
-    return add_float32(place.ctypes.data, number)
-
-
-@numba.njit(parallel=True)
-def add_often(place, n):
-    for _ in numba.prange(n):
-        add_float32(place.ctypes.data, np.float32(1))
-
-
-def test_it_adds_and_returns_the_previous_value():
-    place = np.full(1, 2.5, np.float32)
-    assert add_once(place, np.float32(0.25)) == 2.5
-    assert place[0] == 2.75
-
-
-def test_threads_lose_no_addition():
-    with thread_pool.threads(min(2, thread_pool.size())):
-        for _ in range(20):
-            place = np.zeros(1, np.float32)
-            add_often(place, 100_000)
-            assert place[0] == 100_000
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

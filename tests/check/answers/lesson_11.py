@@ -3,77 +3,96 @@
 import numba
 import numpy as np
 
-from cnnlab.lessons.lesson_11 import rounds, row, weights
+from cnnlab.lessons.lesson_11 import maximum, mended
+
+
+def until_nobody_else_is_faster(load, compare_and_swap, value):
+    while (old := load()) < value:
+        if compare_and_swap(old, value) == old:
+            break
+
+
+def always_swaps(load, compare_and_swap, value):
+    old = load()
+    while True:
+        seen = compare_and_swap(old, max(old, value))
+        if seen == old:
+            return
+        old = seen
+
+
+def tries_once(load, compare_and_swap, value):
+    old = load()
+    if old < value:
+        compare_and_swap(old, value)
+
+
+def looks_once(load, compare_and_swap, value):
+    """Once it has begun, it swaps even where the value is no longer the larger."""
+    if load() < value:
+        while (old := load()) != value:
+            compare_and_swap(old, value)
+
+
+def never_looks_again(load, compare_and_swap, value):
+    old = load()
+    while old < value and compare_and_swap(old, value) != old:
+        pass
+
+
+def adding_to(row):
+    """The kernel of the exercise: images and filters add to partial[row(i, n, F), f]."""
+    row = numba.njit(row)
+
+    @numba.njit(parallel=True)
+    def kernel(dz, db):
+        N, F = dz.shape[:2]
+        partial = np.zeros((N, F), dz.dtype)
+        for i in numba.prange(N * F):
+            n, f = i % N, i // N
+            image = dz[n, f].reshape(-1)
+            for m in range(image.size):
+                partial[row(i, n, F), f] += image[m]
+        for f in range(F):
+            db[f] = 0
+            for n in range(N):
+                db[f] += partial[n, f]
+
+    return kernel
 
 
 @numba.njit(parallel=True)
-def private_for_each_thread(x, dz, dw):
-    N, F, P, Q = dz.shape
-    _, C, K, _ = dw.shape
-    T = numba.get_num_threads()
-    private = np.zeros((T, F, C, K, K), np.float32)
-    for t in numba.prange(T):
-        for n in range(N * t // T, N * (t + 1) // T):
-            for f in range(F):
-                for c in range(C):
-                    for k in range(K):
-                        for l in range(K):
-                            total = np.float32(0)
-                            for p in range(P):
-                                for q in range(Q):
-                                    total += x[n, c, p + k, q + l] * dz[n, f, p, q]
-                            private[t, f, c, k, l] += total
-    for f in range(F):
-        dw[f] = np.float32(0)
-        for t in range(T):
-            dw[f] += private[t, f]
-
-
-@numba.njit(parallel=True)
-def race(x, dz, dw):
-    N, F, P, Q = dz.shape
-    _, C, K, _ = dw.shape
-    for f in range(F):
-        dw[f] = np.float32(0)
+def an_image_a_task(dz, db):
+    N, F = dz.shape[:2]
+    partial = np.zeros((N, F), dz.dtype)
     for n in numba.prange(N):
         for f in range(F):
-            for c in range(C):
-                for k in range(K):
-                    for l in range(K):
-                        for p in range(P):
-                            for q in range(Q):
-                                dw[f, c, k, l] += x[n, c, p + k, q + l] * dz[n, f, p, q]
-
-
-@numba.njit(parallel=True)
-def only_for_one_thread(x, dz, dw):
-    """Private sums, of which only the first thread's are handed out."""
-    N, F, P, Q = dz.shape
-    _, C, K, _ = dw.shape
-    T = numba.get_num_threads()
-    private = np.zeros((T, F, C, K, K), np.float32)
-    for t in numba.prange(T):
-        for n in range(N * t // T, N * (t + 1) // T):
-            for f in range(F):
-                for c in range(C):
-                    for k in range(K):
-                        for l in range(K):
-                            for p in range(P):
-                                for q in range(Q):
-                                    private[t, f, c, k, l] += x[n, c, p + k, q + l] * dz[n, f, p, q]
+            partial[n, f] = dz[n, f].sum()
     for f in range(F):
-        dw[f] = private[0, f]
+        db[f] = partial[:, f].sum()
+
+
+@numba.njit
+def on_one_thread(dz, db):
+    N, F = dz.shape[:2]
+    for f in range(F):
+        db[f] = 0
+        for n in range(N):
+            db[f] += dz[n, f].sum()
 
 
 RIGHT = [
-    (weights, private_for_each_thread),
-    (rounds, lambda n: np.ceil(np.log2(n))),
-    (row, lambda sums, line: -(-4 * sums // line) * line / 4),
+    (maximum, until_nobody_else_is_faster),
+    (maximum, always_swaps),
+    (mended, adding_to(lambda i, n, F: n)),
+    (mended, an_image_a_task),
 ]
 WRONG = [
-    (weights, race, "right on fewer"),
-    (weights, only_for_one_thread, "right on fewer"),
-    (rounds, lambda n: n + 1, "too large"),
-    (rounds, lambda n: np.log2(n) - 1, "too small"),
-    (row, lambda sums, line: sums - 1, "too small"),
+    (maximum, tries_once, "others store [4] meanwhile"),
+    (maximum, looks_once, "it ends as 5"),
+    (maximum, never_looks_again, "it never ends"),
+    (maximum, lambda load, compare_and_swap, value: max(load(), value), "it ends as 3"),
+    (mended, adding_to(lambda i, n, F: i // F), "iterations 0 and 1"),
+    (mended, adding_to(lambda i, n, F: n // F), "iterations 0 and 1"),
+    (mended, on_one_thread, "not parallel"),
 ]
