@@ -85,7 +85,8 @@ def over(
     ax.set(xlabel=axes[0], ylabel=axes[1], yscale="log")
     ax.set_xticks(range(len(ticks)), ticks)
     ax.minorticks_off()
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 1.2, 1.5, 2, 3, 5, 7)))
+    few = ax.get_ylim()[1] > 8 * ax.get_ylim()[0]
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1, 1.2, 1.5, 2, 3, 5, 7)))
     ax.yaxis.set_major_formatter("{x:g}")
     label_ends(ax, labels)
     return ax
