@@ -1,5 +1,6 @@
-"""Lesson 10, threads: a fresh process, drawings of schedules, and the exercises."""
+"""Lesson 10, threads: a fresh process, a whole step, drawings, and the exercises."""
 
+import functools
 import inspect
 import os
 import subprocess
@@ -13,21 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from cnnlab.check import kinds
+from cnnlab.kernels import KERNELS
+from cnnlab.measure import bench
+from cnnlab.measure.timing import Timing
 from cnnlab.plots import stepper
 from cnnlab.plots.style import GREY, INK, LAYERS, colors, label_ends, measured, style
-from cnnlab.runtime import thread_pool
 
 Span = tuple[int, int, float, float]  # a thread, a task, when it began and ended
-
-
-def on_threads(n_threads: int, call: Callable, *arguments) -> Callable[[], object]:
-    """A call of a parallel kernel on so many threads."""
-
-    def run() -> None:
-        with thread_pool.threads(n_threads):
-            call(*arguments)
-
-    return run
 
 
 FRESH = """
@@ -53,15 +46,15 @@ def in_fresh_process(kernels: Sequence, n_threads: Sequence[int], **environment)
     return [float(line) for line in done.stdout.split()]
 
 
-def arrays(plan: Sequence[Sequence[range]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A plan for compiled code: chunks (Q,M,3), the queue of each thread (T), counters (Q,8).
-
-    Each of Q queues has M chunks, and its counter a cache line of its own.
-    """
-    queues = list({id(queue): queue for queue in plan}.values())
-    chunks = [[(chunk.start, chunk.stop, chunk.step) for chunk in queue] for queue in queues]
-    numbers = [next(q for q, other in enumerate(queues) if other is queue) for queue in plan]
-    return np.array(chunks), np.array(numbers), np.zeros((len(queues), 8), np.int64)
+def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
+    """A step by loops, vector and threads; and by networks on their own, 1 and n at a time."""
+    rivals = bench.contestants(["vector", "threads"], data, batch, n_threads, None)
+    loops, own = bench.Contestant(KERNELS["loops"], data, batch), bench.OnTheirOwn
+    own, images = own(rivals["vector"], n_threads), np.arange(batch)
+    others = {f"{n} on their own": functools.partial(own, n) for n in (1, n_threads)}
+    others["loops"] = functools.partial(loops.train, images)
+    with own.threads:
+        return bench.step_times(rivals, others=others, repeats=7, min_time=0.02)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -71,17 +64,19 @@ def arrays(plan: Sequence[Sequence[range]]) -> tuple[np.ndarray, np.ndarray, np.
 def over(
     ticks: Sequence, series: Mapping[str, Sequence], bounds: Mapping, axes: tuple[str, str]
 ) -> Axes:
-    """Draw timings or ratios with their intervals, and dashed bounds, over a few settings."""
+    """Draw timings, lists of seconds or ratios with intervals, and dashed bounds, over settings."""
     _, ax = plt.subplots(figsize=(7, 3.2))
     labels, last = [], len(ticks) - 1
+    scale = 1e6 if "µs" in axes[1] else 1
     for (name, each), color in zip(series.items(), colors(list(series)), strict=True):
+        each = [Timing(name, tuple(r)) if isinstance(r, list) else r for r in each]
         points = [(getattr(r, "median", None) or r.value, r.low, r.high) for r in each]
-        value, low, high = np.array(points).T
+        value, low, high = scale * np.array(points).T
         ax.errorbar(range(len(value)), value, [value - low, high - value], fmt="o-", color=color)
         labels.append((last, value[-1], name, color))
     for name, values in bounds.items():
-        ax.plot(values, "--", color=GREY, linewidth=1.2)
-        labels.append((last, values[-1], name, GREY))
+        ax.plot(scale * np.array(values), "--", color=GREY, linewidth=1.2)
+        labels.append((last, scale * values[-1], name, GREY))
     ax.set(xlabel=axes[0], ylabel=axes[1], yscale="log")
     ax.set_xticks(range(len(ticks)), ticks)
     ax.minorticks_off()
@@ -139,8 +134,8 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
             ax.barh(top + core, end - begin, 0.8, begin, fc="none", ec=INK, lw=1.5 * (k < n))
             last = max(span[3] for span in spans)
             idle = n_cores * last - sum(end - begin for *_, begin, end in spans)
-            told = f": joins at {last:.2f}, idle {idle:.2f}" * (k == n)
-            ax.text(0, top - 0.6, name + told, fontsize=8)
+            end_of = f": joins at {last:.2f}, idle {idle:.2f}" * (k == n)
+            ax.text(0, top - 0.6, name + end_of, fontsize=8)
             for x, look in ((ideal, "--"), *[(last, "-")] * (k == n)):
                 ax.plot([x, x], [top - 0.5, top + n_cores - 0.5], look, color=INK, linewidth=1)
         ax.set(xlim=(0, 1.02 * most), ylim=(gap * len(plans) - 1.2, -1.7))
@@ -216,14 +211,6 @@ def barrier(shared, size):
         shared[:] = 0, meeting + 1
     while shared[1] == meeting:
         yield
-
-
-PROGRAMS = {
-    "A": lambda n: 600 * (0.25 + 0.75 / n),
-    "B": lambda n: 100 * -(-6 // n),
-    "C": lambda n: 600 + 4 * n,
-    "D": lambda n: 560 / n + 40 * n,
-}
 
 
 @kinds.labels(
