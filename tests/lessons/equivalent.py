@@ -13,8 +13,6 @@ TALLER = "wide = np.zeros((F, H + K + 1, W + K - 1), w.dtype)"
 WIDER = "wide = np.zeros((F, H + K - 1, W + K + 1), w.dtype)"
 TILES = "for q in range(0, z.shape[2], pixels):"
 LAST = "a tile is wider than one pixel and divides the row, so the last begins before that, too"
-IMAGE = "vector(x[n:n + 1], w, b, z[n:n + 1])"
-EMPTY = "the number of images is that of z: x is read from its first image on, even if it has none"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[2] - 1", "[2] + 1"), 0): LONGER,
@@ -25,5 +23,4 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("12_stationarity", "neither", WIDE, TALLER, 0): ROOM,
     ("12_stationarity", "neither", WIDE, WIDER, 0): ROOM,
     ("06_registers", "tiles", TILES, TILES.replace("2]", "2] - 1"), 0): LAST,
-    ("10_threads", "images", IMAGE, IMAGE.replace("x[n:n + 1]", "x[n:n - 1]"), 0): EMPTY,
 }
