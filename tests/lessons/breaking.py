@@ -219,6 +219,7 @@ def prepare(n_lessons: int) -> None:
     """Have cells measure with few repeats and draw nothing; import once what most import."""
     os.environ |= {"CNNLAB_REPEATS": "1", "CNNLAB_OFFLINE": "1", "MPLBACKEND": "agg"}
     os.environ["NUMBA_NUM_THREADS"] = str(max(8, 4 * os.cpu_count()))  # as lesson 12 reserves
+    os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # its threads come back after a fork
     os.environ.pop("CNNLAB_CLAIMS", None)
     for name in WARM if n_lessons > 1 else ():
         importlib.import_module(name)
