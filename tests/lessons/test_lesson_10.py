@@ -14,8 +14,7 @@ from tests.lessons import breaking
 
 @pytest.fixture(scope="module")
 def cells():
-    names = {"heapq": heapq, "itertools": itertools, "numba": numba, "np": np}
-    names["allreduce"] = allreduce
+    names = dict(globals())
     for cell in breaking.read(breaking.NOTEBOOKS / "10_threads.ipynb"):
         if "matter" in cell.tags and {"play", "barrier"} & cell.binds:
             exec(cell.source, names)
