@@ -1,218 +1,223 @@
-"""The exercises of lesson 10."""
+"""Lesson 10, threads: a fresh process, a whole step, drawings, and the exercises."""
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
-from typing import NamedTuple
+import functools
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
-import numba
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
-from cnnlab.check import kinds, threads
-from cnnlab.plots.style import GREY, LAYERS, measured
+from cnnlab.check import kinds
+from cnnlab.kernels import KERNELS
+from cnnlab.measure import bench
+from cnnlab.measure.timing import Timing
+from cnnlab.plots import stepper
+from cnnlab.plots.style import GREY, INK, LAYERS, colors, label_ends, measured, style
 
-
-@kinds.kernel(
-    "dense_forward",
-    "How do you make two indices, n and o, from one that counts to N · O?",
-    "n = i // O and o = i % O. The sum stays in a variable of the iteration; z[n, o] is written "
-    "once, by this iteration and no other.",
-    by=threads.kernel,
-)
-@numba.njit(parallel=True)
-def dense(x, w, b, z):
-    """Each iteration writes one element of z, and no two the same."""
-    N, O = z.shape
-    for i in numba.prange(N * O):
-        n, o = i // O, i % O
-        total = b[o]
-        for d in range(x.shape[1]):
-            total += w[o, d] * x[n, d]
-        z[n, o] = total
+Span = tuple[int, int, float, float]  # a thread, a task, when it began and ended
 
 
-@kinds.formula(
-    lambda rng: {"tasks": int(rng.integers(1, 200)), "threads": int(rng.integers(1, 65))},
-    "How many tasks does the thread have that has the most?",
-    "Time counts in rounds: without threads there are as many as tasks; with them, "
-    "tasks / threads, rounded up.",
-)
-def bound(tasks, threads):
-    """The last round takes as long as the others, however few tasks it has."""
-    return tasks / -(-tasks // threads)
+FRESH = """
+import sys, timeit, numba, numpy as np
+{}
+for n_threads in map(int, sys.argv[1:]):
+    numba.set_num_threads(n_threads)
+    samples = timeit.repeat(lambda: starts(places, 64), repeat=16, number=1)
+    print(np.median(samples) / 64)
+"""
 
 
-@kinds.formula(
-    lambda rng: {"efficiency": float(rng.uniform(0.55, 0.95))},
-    "Write Amdahl's law for two cores, and solve it for the serial share s.",
-    "2 e = 1 / (s + (1 − s) / 2) gives s = 1 / e − 1; and without end of cores, 1 / s is left.",
-)
-def limit(efficiency):
-    """2 e = 1 / (s + (1 − s) / 2), so s = 1 / e − 1, and no number of cores passes 1 / s."""
-    return 1 / (1 / efficiency - 1)
+def in_fresh_process(kernels: Sequence, n_threads: Sequence[int], **environment) -> list[float]:
+    """The seconds of a start on so many threads, in a process with these environment variables.
 
-
-# --- when each thread did which task --------------------------------------------------------------
-
-
-class TaskSpan(NamedTuple):
-    """A task on a thread, from `begin` to `end`, in seconds since the threads were started."""
-
-    thread: int
-    task: int
-    begin: float
-    end: float
-
-
-def stamped(
-    task: Callable[[int], object], plan: Sequence[Iterable[int]], repeats: int = 1
-) -> list[TaskSpan]:
-    """Run task(i) for each i of plan[t] on thread t, and note when; tasks must release the lock.
-
-    An iterator that stands in the plan several times is a queue: who is free takes the next. Of
-    several `repeats`, on the same threads, the one that ends in the middle counts.
+    `kernels` are `start` and `starts`, the loop of starts: their source is compiled again there.
     """
-    shared = {id(part): part for part in plan if iter(part) is part}
-    queues = {name: list(part) for name, part in shared.items()}
+    source = "\n".join(inspect.getsource(kernel.py_func) for kernel in kernels)
+    code = FRESH.format(f"{source}\nplaces = np.zeros(64)\nstarts(places, 1)")
+    command = [sys.executable, "-c", code, *map(str, n_threads)]
+    known = os.environ | environment
+    done = subprocess.run(command, env=known, capture_output=True, text=True, check=True)
+    return [float(line) for line in done.stdout.split()]
 
-    def work(thread: int, tasks: Iterable[int], start: float) -> list[TaskSpan]:
-        spans = []
-        for i in tasks:
-            begin = time.perf_counter()
-            task(i)
-            spans.append(TaskSpan(thread, i, begin - start, time.perf_counter() - start))
-        return spans
 
-    with ThreadPoolExecutor(len(plan)) as threads:
-        list(threads.map(time.sleep, [0.01] * len(plan)))  # all are running
-        runs = []
-        for _ in range(repeats):
-            again = {name: iter(tasks) for name, tasks in queues.items()}
-            parts = [again.get(id(part), part) for part in plan]
-            start = [time.perf_counter()] * len(plan)
-            runs.append([*chain(*threads.map(work, range(len(plan)), parts, start))])
-    return sorted(runs, key=lambda run: max(span.end for span in run))[repeats // 2]
+def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
+    """A step by loops, vector and threads; and by networks on their own, 1 and n at a time."""
+    rivals = bench.contestants(["vector", "threads"], data, batch, n_threads, None)
+    loops, own = bench.Contestant(KERNELS["loops"], data, batch), bench.OnTheirOwn
+    own, images = own(rivals["vector"], n_threads), np.arange(batch)
+    others = {f"{n} on their own": functools.partial(own, n) for n in (1, n_threads)}
+    others["loops"] = functools.partial(loops.train, images)
+    with own.threads:
+        return bench.step_times(rivals, others=others, repeats=7, min_time=0.02)
+
+
+# --- pictures -------------------------------------------------------------------------------------
 
 
 @measured
-def spans(result: Mapping[str, Sequence[TaskSpan]]) -> np.ndarray:
-    """Draw which thread did which task when: a panel for each way, a row for each thread.
+def over(
+    ticks: Sequence, series: Mapping[str, Sequence], bounds: Mapping, axes: tuple[str, str]
+) -> Axes:
+    """Draw timings, lists of seconds or ratios with intervals, and dashed bounds, over settings."""
+    _, ax = plt.subplots(figsize=(7, 3.2))
+    labels, last = [], len(ticks) - 1
+    scale = 1e6 if "µs" in axes[1] else 1
+    for (name, each), color in zip(series.items(), colors(list(series)), strict=True):
+        each = [Timing(name, tuple(r)) if isinstance(r, list) else r for r in each]
+        points = [(getattr(r, "median", None) or r.value, r.low, r.high) for r in each]
+        value, low, high = scale * np.array(points).T
+        ax.errorbar(range(len(value)), value, [value - low, high - value], fmt="o-", color=color)
+        labels.append((last, value[-1], name, color))
+    for name, values in bounds.items():
+        ax.plot(scale * np.array(values), "--", color=GREY, linewidth=1.2)
+        labels.append((last, scale * values[-1], name, GREY))
+    ax.set(xlabel=axes[0], ylabel=axes[1], yscale="log")
+    ax.set_xticks(range(len(ticks)), ticks)
+    ax.minorticks_off()
+    few = ax.get_ylim()[1] > 8 * ax.get_ylim()[0]
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1, 1.2, 1.5, 2, 3, 5, 7)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    label_ends(ax, labels)
+    return ax
 
-    A bar is a task, from blue (low numbers) to brown (high); the dashed line ends the last.
-    """
-    n_threads = 1 + max(span.thread for group in result.values() for span in group)
-    shape = len(result), 1
-    size = (8, 0.8 + len(result) * (0.45 + 0.26 * n_threads))
-    _, axes = plt.subplots(*shape, figsize=size, sharex=True, squeeze=False)
-    for ax, (name, group) in zip(axes[:, 0], result.items(), strict=True):
-        panel(ax, group, n_threads)
-        ax.set_title(f"{name}: {1e3 * max(s.end for s in group):.3g} ms", fontsize=10, loc="left")
-    axes[-1, 0].set_xlabel("ms since the start")
-    return axes[:, 0]
 
-
-def panel(ax: Axes, group: Sequence[TaskSpan], n_threads: int) -> None:
-    """One way's tasks."""
-    tasks = 1 + max(span.task for span in group)
-    for span in group:
-        look = {"color": LAYERS[span.task * len(LAYERS) // tasks], "edgecolor": "white"}
-        ax.barh(span.thread, 1e3 * (span.end - span.begin), 0.8, 1e3 * span.begin, lw=0.5, **look)
-    ax.axvline(1e3 * max(s.end for s in group), color=GREY, linestyle="--", linewidth=1.2)
-    ax.set(ylim=(n_threads - 0.4, -0.6))
-    ax.set_yticks(range(n_threads), [f"thread {t}" for t in range(n_threads)])
+def bars(ax: Axes, spans: Sequence[Span], n_tasks: int) -> None:
+    """Draw tasks as bars, from blue to brown by their numbers, a row for each thread."""
+    for thread, task, begin, end in spans:
+        look = {"color": LAYERS[task * len(LAYERS) // n_tasks], "edgecolor": "white", "lw": 0.5}
+        ax.barh(thread, end - begin, 0.8, begin, **look)
     ax.grid(axis="y", visible=False)
 
 
-# --- the kernels of this lesson ------------------------------------------------------------------
+@measured
+def shares(who: Mapping[str, np.ndarray], sizes: np.ndarray, n_threads: int) -> np.ndarray:
+    """Draw how much each thread computed, a panel for each schedule; dashed: an even share.
+
+    `who` has the thread of each task, `sizes` what there was to do.
+    """
+    height = 0.8 + len(who) * (0.4 + 0.22 * n_threads)
+    _, axes = plt.subplots(len(who), figsize=(8, height), sharex=True, squeeze=False)
+    for ax, (name, threads) in zip(axes[:, 0], who.items(), strict=True):
+        ends, spans = np.zeros(n_threads), []
+        for task, thread in enumerate(threads):
+            spans.append((thread, task, ends[thread], ends[thread] + sizes[task]))
+            ends[thread] += sizes[task]
+        bars(ax, spans, len(sizes))
+        ax.axvline(sizes.sum() / n_threads, color=GREY, linestyle="--", linewidth=1.2)
+        ax.set_title(name, fontsize=10, loc="left")
+        ax.set(ylim=(n_threads - 0.4, -0.6), yticks=range(n_threads), ylabel="thread")
+    axes[-1, 0].set_xlabel("rows of results")
+    return axes[:, 0]
 
 
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_forward_maps(x, w, b, z):
-    """Parallel over the maps of each image: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
-    N, F, P, Q = z.shape
-    C, K = w.shape[1], w.shape[2]
-    for n in range(N):
-        for f in numba.prange(F):
-            for p in range(P):
-                out = z[n, f, p]
-                out[:] = b[f]
-                for c in range(C):
-                    for k in range(K):
-                        row = x[n, c, p + k]
-                        for l in range(K):
-                            tap, w0 = row[l:], w[f, c, k, l]
-                            for q in range(Q):
-                                out[q] += w0 * tap[q]
+def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
+    """Step through schedules on virtual cores: in a frame, each begins its next task, or joins.
+
+    All plans have as many tasks; `ideal` is the time of an even share.
+    """
+    n, gap, pages = len(next(iter(plans.values()))), n_cores + 1.8, []
+    most = max(span[3] for spans in plans.values() for span in spans)
+    for k in range(n + 1):
+        with style():
+            page = Figure((4.2, 0.75 * len(plans)))
+            ax = page.subplots()
+        for top, (name, spans) in zip(np.arange(len(plans)) * gap, plans.items(), strict=True):
+            done = sorted(spans, key=lambda span: span[2])[: k + 1]
+            bars(ax, [(top + core, *rest) for core, *rest in done], n)
+            core, _, begin, end = done[-1]
+            ax.barh(top + core, end - begin, 0.8, begin, fc="none", ec=INK, lw=1.5 * (k < n))
+            last = max(span[3] for span in spans)
+            idle = n_cores * last - sum(end - begin for *_, begin, end in spans)
+            end_of = f": joins at {last:.2f}, idle {idle:.2f}" * (k == n)
+            ax.text(0, top - 0.6, name + end_of, fontsize=8)
+            for x, look in ((ideal, "--"), *[(last, "-")] * (k == n)):
+                ax.plot([x, x], [top - 0.5, top + n_cores - 0.5], look, color=INK, linewidth=1)
+        ax.set(xlim=(0, 1.02 * most), ylim=(gap * len(plans) - 1.2, -1.7))
+        ax.axis("off")
+        pages.append(page)
+    captions = [f"Task {k + 1} of {n} begins." for k in range(n)]
+    captions.append("The join: how late is it, and how long did cores wait?")
+    return stepper.stepper(
+        pages, title="Fork, tasks, join on four virtual cores", captions=captions
+    )
 
 
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_forward_rows(x, w, b, z):
-    """Maps and rows of each image in one loop: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
-    N, F, P, Q = z.shape
-    C, K = w.shape[1], w.shape[2]
-    for n in range(N):
-        for i in numba.prange(F * P):
-            f, p = i // P, i % P
-            out = z[n, f, p]
-            out[:] = b[f]
-            for c in range(C):
-                for k in range(K):
-                    row = x[n, c, p + k]
-                    for l in range(K):
-                        tap, w0 = row[l:], w[f, c, k, l]
-                        for q in range(Q):
-                            out[q] += w0 * tap[q]
+# --- the exercises --------------------------------------------------------------------------------
 
 
-@numba.njit(parallel=True, fastmath=True, error_model="numpy")
-def conv_forward_collapsed(x, w, b, z):
-    """Images, maps and rows in one loop: x (N,C,H,W), w (F,C,K,K), b (F) → z (N,F,P,Q)."""
-    N, F, P, Q = z.shape
-    C, K = w.shape[1], w.shape[2]
-    for i in numba.prange(N * F * P):
-        n, f, p = i // (F * P), i // P % F, i % P
-        out = z[n, f, p]
-        out[:] = b[f]
-        for c in range(C):
-            for k in range(K):
-                row = x[n, c, p + k]
-                for l in range(K):
-                    tap, w0 = row[l:], w[f, c, k, l]
-                    for q in range(Q):
-                        out[q] += w0 * tap[q]
+def wrong_chunks(answer: Callable) -> str:
+    """What is wrong with the chunks of a guided schedule, or nothing."""
+    for n_tasks, n_threads in ((1, 4), (6, 4), (96, 2), (100, 3), (1000, 16)):
+        got, expected = answer(n_tasks, n_threads), guided.model()(n_tasks, n_threads)
+        if list(map(list, got)) != list(map(list, expected)):
+            chunks = f"{len(got)} chunks with {sum(map(len, got))} tasks, {got[:3]} at first"
+            return f"{n_tasks} tasks on {n_threads} threads: not yet in {chunks}"
+    return ""
 
 
-@numba.njit(parallel=True)
-def triangle_blocks(rows, sums):
-    """Unequal tasks in blocks, one a thread: sums[i] adds up rows[0] … rows[i], of rows (M,L)."""
-    for i in numba.prange(sums.size):
-        total = np.float32(0)
-        for j in range(i + 1):
-            for l in range(rows.shape[1]):
-                total += rows[j, l]
-        sums[i] = total
+@kinds.tested(
+    wrong_chunks,
+    "How many tasks are left when chunk k is taken, and what is half of an even share of them?",
+    "Round up, -(-left // (2 * n_threads)), so that the last chunks have one task.",
+)
+def guided(n_tasks, n_threads):
+    """Large chunks first, for few visits to the counter; small ones last, for an even end."""
+    chunks, first = [], 0
+    while first < n_tasks:
+        size = -(-(n_tasks - first) // (2 * n_threads))
+        chunks.append(range(first, first + size))
+        first += size
+    return chunks
 
 
-@numba.njit(parallel=True)
-def triangle_cyclic(rows, sums, n_threads):
-    """The same tasks in turn: thread t takes t, t + n_threads, t + 2 n_threads, …"""
-    for t in numba.prange(n_threads):
-        for i in range(t, sums.size, n_threads):
-            total = np.float32(0)
-            for j in range(i + 1):
-                for l in range(rows.shape[1]):
-                    total += rows[j, l]
-            sums[i] = total
+def wrong_meeting(answer: Callable) -> str:
+    """What goes wrong where virtual threads meet three times at a barrier, or nothing."""
+    for size, seed in [(size, seed) for size in (1, 2, 3, 5) for seed in range(30)]:
+        rng, shared, here = np.random.default_rng(seed), [0, 0], [0] * 3
+
+        def thread(size=size, shared=shared, here=here):
+            for meeting in range(3):
+                here[meeting] += 1
+                yield from answer(shared, size)
+                if here[meeting] < size:
+                    raise ValueError(f"one of {size} passed meeting {meeting} before all came")
+
+        alive = [thread() for _ in range(size)]
+        for _ in range(1000 * size):
+            k = int(rng.integers(len(alive) or 1))
+            if alive and next(alive[k], "done") == "done":
+                del alive[k]
+        if alive:
+            return f"{len(alive)} of {size} threads wait forever; {here} came to the meetings"
+    return ""
 
 
-@numba.njit(nogil=True)
-def triangle_task(rows, sums, i):
-    """One of these tasks, for a queue; it releases Python's lock, so several run at a time."""
-    total = np.float32(0)
-    for j in range(i + 1):
-        for l in range(rows.shape[1]):
-            total += rows[j, l]
-    sums[i] = total
+@kinds.tested(
+    wrong_meeting,
+    "The last sets the number back. What do the others see when they look again?",
+    "Wait for something that never returns to what it was: shared[1] may count the meetings.",
+)
+def barrier(shared, size):
+    """Whoever waits looks at the number of the meeting, which only grows: none can miss it."""
+    meeting = shared[1]
+    shared[0] += 1
+    if shared[0] == size:
+        shared[:] = 0, meeting + 1
+    while shared[1] == meeting:
+        yield
+
+
+@kinds.labels(
+    ["too few tasks", "a serial share", "starts", "the wrong clock"],
+    ["what is left with many threads?", "where is it flat?", "what falls?", "what grows?"],
+    "Work out what each cause does to 600 µs: rounds, s + (1 − s) / n, a price for each thread.",
+)
+def causes():
+    """A tends to 150 µs, B falls in rounds, C adds up the time of all cores, D turns up again."""
+    return ["a serial share", "too few tasks", "the wrong clock", "starts"]

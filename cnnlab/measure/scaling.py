@@ -167,13 +167,6 @@ def start_threads(places):
         places[t] = 0
 
 
-@numba.njit
-def starts(places, n):
-    """n parallel loops with nothing to do, one after another."""
-    for _ in range(n):
-        start_threads(places)
-
-
 @numba.njit(parallel=True)
 def barriers(parts, total, counts, n):
     """n barriers, for as many threads as `parts` has rows; for the arguments see `Team`."""

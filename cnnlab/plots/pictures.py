@@ -1,4 +1,4 @@
-"""Pictures of a run: which thread takes which task, what it reads and writes, what ranks send.
+"""Pictures of a run: what threads read and write, what ranks send, how times grow with sizes.
 
 They are drawn from what a program really did. `title` and `caption` are those of `plots`.
 """
@@ -25,38 +25,6 @@ from cnnlab.plots.style import (
     measured,
 )
 from cnnlab.ranks.schedules import NOBODY
-
-
-@figure
-def loads(
-    taken: Mapping[str, Sequence[int]],
-    n_threads: int,
-    *,
-    unit: str = "tasks",
-) -> np.ndarray:
-    """Draw each thread's tasks one after the other, with a panel for each way to schedule them.
-
-    `taken[name][i]` is the thread that took task i. The dashed line is the end of the work if it
-    were divided evenly. From blue to brown: low to high numbers.
-    """
-    tasks = len(next(iter(taken.values())))
-    height = 1.1 + 0.32 * n_threads
-    _, axes = plt.subplots(
-        1, len(taken), figsize=(9, height), sharex=True, sharey=True, squeeze=False
-    )
-    for ax, (name, owners) in zip(axes[0], taken.items(), strict=True):
-        ends = np.zeros(n_threads)
-        for i, thread in enumerate(owners):
-            look = {"color": LAYERS[i * len(LAYERS) // tasks], "edgecolor": "white"}
-            ax.barh(thread, 1, 0.8, ends[thread], linewidth=0.8, **look)
-            ends[thread] += 1
-        ax.axvline(tasks / n_threads, color=GREY, linestyle="--", linewidth=1.2)
-        ax.set_title(name, fontsize=10)
-        ax.set(xlabel=unit, yticks=range(n_threads), ylim=(n_threads - 0.4, -0.6))
-        ax.grid(axis="y", visible=False)
-        ax.locator_params(axis="x", integer=True)
-    axes[0, 0].set_ylabel("thread")
-    return axes[0]
 
 
 @figure

@@ -24,4 +24,5 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("12_stationarity", "neither", WIDE, WIDER, 0): ROOM,
     ("11_reductions", "Log", "self.loop += 1", "self.loop -= 1", 0): "numbers tell loops apart",
     ("06_registers", "tiles", TILES, TILES.replace("2]", "2] - 1"), 0): LAST,
+    ("10_threads", "barrier", "allreduce.let_others_run()", "", 0): "it spins, and is as right",
 }

@@ -54,12 +54,6 @@ def test_shared_steps_show_reads_and_writes_between_barriers(traces):
     assert saved(axes) > 5000
 
 
-def test_loads_end_where_the_work_ends():
-    axes = pictures.loads({"one": [0, 0, 0], "turns": [0, 1, 0]}, 2)
-    ends = [max(bar.get_x() + bar.get_width() for bar in ax.patches) for ax in axes]
-    assert ends == [3, 2]
-
-
 def test_every_schedule_has_a_panel():
     axes = pictures.schedules({"ring": ring, "tree": tree}, 4, 8)
     assert [ax.get_title().split(":")[0].split(",")[0] for ax in np.ravel(axes)] == ["ring", "tree"]

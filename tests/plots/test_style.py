@@ -7,6 +7,7 @@ from cnnlab.kernels.variants.convolutions import WAYS
 from cnnlab.measure import machine
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import charts, pictures, style
+from cnnlab.ranks.schedules import ring, tree
 
 
 def draw():
@@ -73,9 +74,9 @@ def test_a_figure_without_a_title_says_what_is_drawn():
 
 
 def test_all_panels_are_described_and_long_lists_cut():
-    page = pictures.loads({"blocks": [0, 1], "cards": [1, 0]}, 2)[0].figure
-    alt = style.description(page, "Loads")
-    assert alt.startswith("Loads. blocks. Horizontal: tasks. Vertical: thread. cards.")
+    page = pictures.schedules({"ring": ring, "tree": tree}, 4, 8)[0].figure
+    alt = style.description(page, "Schedules")
+    assert alt.startswith("Schedules. ring, 6 rounds. Horizontal: rank. Vertical: round. tree, ")
     ax = plt.figure().subplots()
     for k in range(20):
         ax.text(0, 0, f'"{k}"')

@@ -1,92 +1,68 @@
 """Answers to the exercises of lesson 10, right and wrong."""
 
-import numba
-import numpy as np
-
-from cnnlab.kernels import loops
-from cnnlab.lessons.lesson_10 import bound, dense, limit
+from cnnlab.lessons.lesson_10 import barrier, causes, guided
 
 
-@numba.njit(parallel=True)
-def race(x, w, b, z):
-    """Parallel over the terms of the sum: all threads add to the same output."""
-    N, O = z.shape
-    for n in range(N):
-        for o in range(O):
-            z[n, o] = b[o]
-        for d in numba.prange(x.shape[1]):
-            for o in range(O):
-                z[n, o] += w[o, d] * x[n, d]
+def chunks(size_of, cut=range):
+    def schedule(n_tasks, n_threads):
+        result, first = [], 0
+        while first < n_tasks:
+            last = first + max(1, size_of(n_tasks - first, n_threads))
+            result.append(cut(first, min(last, n_tasks)))
+            first = last
+        return result
+
+    return schedule
 
 
-@numba.njit(parallel=True)
-def race_for_a_scratch_array(x, w, b, z):
-    """Each output is written once, but the products are kept where all threads keep theirs."""
-    N, O = z.shape
-    products = np.zeros(x.shape[1], np.float32)
-    for i in numba.prange(N * O):
-        n, o = i // O, i % O
-        for d in range(x.shape[1]):
-            products[d] = w[o, d] * x[n, d]
-        z[n, o] = b[o] + products.sum()
+def sense(shared, size):
+    mine = 1 - shared[1]
+    shared[0] += 1
+    if shared[0] == size:
+        shared[0], shared[1] = 0, mine
+    while shared[1] != mine:
+        yield
 
 
-@numba.njit(parallel=True)
-def only_for_one_thread(x, w, b, z):
-    """Splits the work by hand, and forgets the part that does not divide."""
-    N, O = z.shape
-    T = numba.get_num_threads()
-    share = N * O // T
-    for t in numba.prange(T):
-        for i in range(t * share, (t + 1) * share):
-            n, o = i // O, i % O
-            total = b[o]
-            for d in range(x.shape[1]):
-                total += w[o, d] * x[n, d]
-            z[n, o] = total
+def never_set_back(shared, size):
+    everybody = (shared[0] // size + 1) * size
+    shared[0] += 1
+    while shared[0] < everybody:
+        yield
 
 
-@numba.njit
-def not_parallel(x, w, b, z):
-    for n in numba.prange(len(x)):
-        for o in range(len(b)):
-            total = b[o]
-            for d in range(x.shape[1]):
-                total += w[o, d] * x[n, d]
-            z[n, o] = total
+def sets_back(shared, size):
+    shared[0] += 1
+    while shared[0] < size:
+        yield
+    shared[0] = 0
 
 
-@numba.njit(parallel=True)
-def scratch_of_two_threads(x, w, b, z):
-    """Right on two threads; on three, two of them keep their products in the same place."""
-    N, O = z.shape
-    products = np.zeros((2, x.shape[1]), np.float32)
-    for i in numba.prange(N * O):
-        n, o, mine = i // O, i % O, products[numba.get_thread_id() % 2]
-        for d in range(x.shape[1]):
-            mine[d] = w[o, d] * x[n, d]
-        z[n, o] = b[o] + mine.sum()
-
-
-@numba.njit(parallel=True)
-def calls_the_loops(x, w, b, z):
-    for n in numba.prange(len(x)):
-        loops.dense_forward(x[n : n + 1], w, b, z[n : n + 1])
+def right_once(shared, size):
+    shared[0] += 1
+    while shared[0] < size:
+        yield
 
 
 RIGHT = [
-    (bound, lambda tasks, threads: tasks / np.ceil(tasks / threads)),
-    (limit, lambda efficiency: efficiency / (1 - efficiency)),
+    (guided, chunks(lambda left, T: (left + 2 * T - 1) // (2 * T), lambda a, b: [*range(a, b)])),
+    (barrier, sense),
+    (barrier, never_set_back),
 ]
 WRONG = [
-    (dense, race, "right on fewer"),
-    (dense, race_for_a_scratch_array, "both write element 0 of an array that the kernel made"),
-    (dense, only_for_one_thread, "right on fewer"),
-    (dense, not_parallel, "not parallel: decorate it with @numba.njit(parallel=True)"),
-    (dense, scratch_of_two_threads, "threads 0 and 2 of the prange both write element 0"),
-    (dense, calls_the_loops, "expected a kernel of your own"),
-    (bound, 8, "expected a function of tasks, threads"),
-    (bound, lambda tasks, threads: min(tasks, threads) + 1, "too large"),
-    (limit, lambda efficiency: 2 * efficiency * 0.5, "too small"),
-    (limit, lambda efficiency: 1e6, "too large"),
+    (guided, chunks(lambda left, T: left // (2 * T)), "96 tasks on 2 threads: not yet in"),
+    (guided, chunks(lambda left, T: -(-left // T)), "6 tasks on 4 threads: not yet in 5 chunks"),
+    (guided, chunks(lambda left, T: 1), "not yet in 96 chunks with 96 tasks"),
+    (
+        guided,
+        lambda n, T: guided.model()(n, T)[:-1],
+        "1 tasks on 4 threads: not yet in 0 chunks with 0 tasks",
+    ),
+    (guided, chunks(lambda left, T: -(-left // (2 * T)), lambda a, b: b - a), "raised TypeError"),
+    (barrier, sets_back, "threads wait forever"),
+    (barrier, right_once, "passed meeting 1 before all came"),
+    (barrier, lambda shared, size: shared[0], "raised TypeError"),
+    (causes, ["starts", "too few tasks", "the wrong clock", "a serial share"], "2 of 4 right"),
+    (causes, ["a serial share", "starts", "the wrong clock", "too few tasks"], "where is it flat?"),
+    (causes, ["races", "starts", "starts", "starts"], "expected 4 of"),
 ]
