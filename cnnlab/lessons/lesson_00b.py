@@ -1,7 +1,6 @@
-"""Lesson 00b, the machine: samples in turn, drawings, and the exercises."""
+"""Lesson 00b, the machine: drawings, and the exercises."""
 
-import mmap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 
 import matplotlib.pyplot as plt
@@ -12,28 +11,8 @@ from cnnlab.check import inputs, kinds
 from cnnlab.measure.timing import Timing, in_words
 from cnnlab.plots import stepper, style
 from cnnlab.plots.style import GREY, note
-from cnnlab.runtime.failures import few
 
 LINE = 8  # uint64 in a cache line of 64 bytes
-
-
-def in_turn(calls: Mapping[object, Callable[[int], object]], n: int, work: float) -> dict:
-    """The Timing of each call, in turn, n times: `call(i)` does part i, which is `work`."""
-    samples = {name: [] for name in calls}
-    for i in range(few(n)):
-        for name, call in calls.items():
-            start = perf_counter()
-            call(i)
-            samples[name].append(perf_counter() - start)
-    return {name: Timing(str(name), tuple(times), work) for name, times in samples.items()}
-
-
-def small_pages(n: int) -> np.ndarray:
-    """n pages that nobody has touched, as uint64, a row each: on Linux, never huge ones."""
-    memory = mmap.mmap(-1, n * mmap.PAGESIZE)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, np.uint64).reshape(n, -1)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -218,7 +197,6 @@ def wrong_latency(mine) -> str:
 @kinds.tested(
     lambda mine: wrong_sum(mine),
     "What about the numbers left over, when the length is no multiple of four? A loop takes them.",
-    "Each of the four accumulators takes every fourth number, or a quarter of the array.",
 )
 def four_sums(a):
     """Four accumulators for all but the last few numbers; a remainder loop takes those."""

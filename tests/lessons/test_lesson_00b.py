@@ -5,23 +5,6 @@ from cnnlab.lessons import lesson_00b as lesson
 from cnnlab.measure import timing
 
 
-def test_calls_take_turns_and_are_told_the_number_of_the_sample(monkeypatch):
-    seen, names = [], ("a", "b")
-    calls = {name: lambda i, name=name: seen.append((name, i)) for name in names}
-    result = lesson.in_turn(calls, 3, work=64)
-    assert seen == [(name, i) for i in range(3) for name in names]
-    assert [(t.n, t.work) for t in result.values()] == [(3, 64)] * 2
-    monkeypatch.setenv("CNNLAB_REPEATS", "2")
-    assert lesson.in_turn(calls, 3, work=64)["a"].n == 2
-
-
-def test_small_pages_are_zero_and_may_be_written():
-    pages = lesson.small_pages(3)
-    assert pages.shape == (3, lesson.mmap.PAGESIZE // 8) and not pages.any()
-    pages[1] = 7
-    assert (pages.sum(1) > 0).tolist() == [False, True, False]
-
-
 @pytest.mark.parametrize("rate, expected", [(False, [4, 2]), (True, [0.25, 0.5])])
 def test_a_curve_is_per_unit_of_work_beside_its_bounds(rate, expected):
     timed = {1024: timing.Timing("", (8e-9,) * 9, 2), 8192: timing.Timing("", (8e-9,) * 9, 4)}
