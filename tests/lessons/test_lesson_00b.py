@@ -15,11 +15,6 @@ def test_a_curve_is_per_unit_of_work_beside_its_bounds(rate, expected):
     assert [text.get_text() for text in ax.texts] == ["L1", "least"]
 
 
-@pytest.mark.parametrize("size, text", [(1 << 14, "16 KiB"), (3 << 19, "1.5 MiB")])
-def test_sizes_are_said_in_the_unit_that_suits_them(size, text):
-    assert lesson.in_bytes(size) == text
-
-
 def test_the_steppers_count_what_they_draw():
     html = lesson.in_flight().html
     assert "a chain: 1 in flight, 128 bytes" in html and "known: 4 in flight, 320 bytes" in html

@@ -31,11 +31,6 @@ def ascending(n_lines, k):
     return ring, [part[0] for part in np.array_split(8 * np.arange(n_lines), k)]
 
 
-def numbers_not_lines(n_lines, k):
-    ring, starts = in_lists(n_lines, k)
-    return np.array(ring[::8]) // 8, np.array(starts) // 8
-
-
 def one_long(n_lines, k):
     ring, starts = in_lists(n_lines - k + 1, 1)
     alone = range(8 * (n_lines - k + 1), 8 * n_lines, 8)
@@ -89,7 +84,6 @@ WRONG = [
     (cores, 250, "too large"),
     (rings, one_ring, "for 2 rings"),
     (rings, ascending, "prefetcher"),
-    (rings, numbers_not_lines, "rings"),
     (rings, one_long, "have"),
     (latency, begins_anew, "working set is"),
     (latency, once_around_first, "is 6.25 KiB"),
