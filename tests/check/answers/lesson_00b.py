@@ -85,7 +85,7 @@ WRONG = [
     (rings, one_ring, "for 2 rings"),
     (rings, ascending, "prefetcher"),
     (rings, one_long, "have"),
-    (latency, begins_anew, "working set is"),
+    (latency, begins_anew, "is 6.25 KiB"),
     (latency, once_around_first, "is 6.25 KiB"),
     (latency, seconds_of_a_call, "seconds of a step"),
     (four_sums, in_one, "one chain"),
