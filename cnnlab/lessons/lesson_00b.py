@@ -1,245 +1,226 @@
-"""Lesson 00b, the machine: exercises, how loops are timed that each show one thing."""
+"""Lesson 00b, the machine: drawings, and the exercises."""
 
-import functools
-import mmap
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from time import perf_counter
 
 import matplotlib.pyplot as plt
-import numba
 import numpy as np
 from matplotlib.axes import Axes
 
 from cnnlab.check import inputs, kinds
-from cnnlab.measure import machine
-from cnnlab.measure.machine import LARGEST, ones, read_all
-from cnnlab.measure.timing import Timing, compare, measure
-from cnnlab.plots.style import ERRORS, GREY, OTHERS, measured, note
-from cnnlab.runtime.failures import few
+from cnnlab.measure.timing import Timing, in_words
+from cnnlab.plots import stepper, style
+from cnnlab.plots.style import GREY, note
 
-LINE = 64  # bytes of a cache line on most processors
+LINE = 8  # uint64 in a cache line of 64 bytes
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def in_bytes(size: float, _=None) -> str:
+    """A size in KiB or MiB, short."""
+    return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"
+
+
+@style.measured
+def curve(
+    timings: Mapping[float, Timing],
+    *,
+    xlabel: str,
+    ylabel: str,
+    bounds: Mapping[str, Sequence[float]] | None = None,
+    marks: Mapping[str, float] | None = None,
+    rate: bool = False,
+) -> Axes:
+    """Draw ns for a unit of work over sizes, or with `rate` units in a ns; bounds are dashed."""
+    _, ax = plt.subplots(figsize=(7.5, 3.6))
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    sizes = list(timings)
+    y = np.array([[1e9 * s / t.work for s in (t.median, t.low, t.high)] for t in timings.values()])
+    y = (1 / y if rate else y).T
+    ax.errorbar(
+        sizes, y[0], abs(y[1:] - y[0]), fmt="o-", ms=4, color=style.OTHERS[0], **style.ERRORS
+    )
+    for values in (bounds or {}).values():
+        ax.plot(sizes, values, "--", color=GREY, linewidth=1.2)
+    ax.set_ylim(top=1.6 * ax.get_ylim()[1])
+    for name, size in (marks or {}).items():
+        ax.axvline(size, color=GREY, linestyle=":", linewidth=1.2)
+        note(ax, name, (size, ax.get_ylim()[1]), (-3, -2), ha="right", va="top", color=GREY)
+    ax.xaxis.set_major_formatter(in_bytes if sizes[-1] > 4096 else "{x:g}")
+    ax.yaxis.set_major_formatter("{x:g}")
+    style.label_ends(ax, [(sizes[-1], y[-1], name, GREY) for name, y in (bounds or {}).items()])
+    return ax
+
+
+@style.measured
+def prices(seconds: Mapping[str, float]) -> Axes:
+    """Draw what things cost, a bar for each, on a logarithmic axis."""
+    _, ax = plt.subplots(figsize=(7.5, 1.2 + 0.36 * len(seconds)))
+    least = min(seconds.values()) / 2
+    lengths = [cost - least for cost in seconds.values()]
+    bars = ax.barh(list(seconds), lengths, 0.6, least, color=style.OTHERS[0])
+    ax.bar_label(bars, map(in_words, seconds.values()), padding=5)
+    ax.set(xscale="log", xlim=(least, 6 * max(seconds.values())), xlabel="time")
+    ax.xaxis.set_major_formatter(lambda s, _: in_words(s))
+    return style.as_rows(ax, list(seconds))
+
+
+def in_flight(latency: int = 4, ticks: int = 9):
+    """Step through lines on their way: a chain of addresses, and addresses known beforehand."""
+
+    def draw(ax: Axes, now: int) -> None:
+        for top, gap, name in ((0, latency, "a chain"), (3, 1, "addresses known")):
+            starts = range(0, now + 1, gap)
+            here = sum(start + latency <= now for start in starts)
+            for start in starts:
+                color = style.COLORS["vector" if start + latency > now else "threads"]
+                length = min(now - start, latency) + 0.1
+                ax.barh(top + start % latency, length, 0.7, start, color=color, ec="white")
+            text = f"{name}: {len(starts) - here} in flight, {64 * here} bytes arrived"
+            note(ax, text, (0, top - 0.6), (0, 2), fontsize=9)
+        ax.axvline(now, color=style.INK, linewidth=1)
+        ax.set(xlim=(-0.2, ticks + 0.5), ylim=(6.6, -1.6), yticks=[], xlabel="time")
+        ax.grid(visible=False)
+
+    frames = [lambda ax, now=now: draw(ax, now) for now in range(ticks)]
+    captions = [f"Time {now}. Blue: on its way. Green: here." for now in range(ticks)]
+    return stepper.stepper(frames, title="Lines in flight", captions=captions)
+
+
+def lines_fetched():
+    """Step through 4 lines of 16 numbers by rows, then by columns; the cache holds one line."""
+    rows, columns = np.indices((4, 16)).reshape(2, -1).T, np.indices((16, 4)).reshape(2, -1)[::-1].T
+    frames, captions = [], []
+    for name, order, shown in (
+        ("By rows", rows, (1, 2, 16, 17, 64)),
+        ("By columns", columns, (1, 2, 3, 4, 5, 64)),
+    ):
+        for n in shown:
+            frames.append(lambda ax, done=order[:n]: grid(ax, done))
+            fetched = 1 + np.count_nonzero(np.diff(order[:n, 0]))
+            captions.append(f"{name}: {n} numbers read, {fetched} lines fetched.")
+    return stepper.stepper(frames, title="A line, not a number", captions=captions)
+
+
+def grid(ax: Axes, done: np.ndarray) -> None:
+    """A matrix, a line in each row: the line in the cache shaded, a dot for each number read."""
+    i, j = done[-1]
+    ax.add_patch(plt.Rectangle((0, i), 16, 1, fc="#cfe3f2"))
+    ax.hlines(range(5), 0, 16, color=GREY, lw=0.6)
+    ax.vlines(range(17), 0, 4, color=GREY, lw=0.6)
+    ax.plot(*(done.T[::-1] + 0.5), "o", color=GREY, markersize=3)
+    ax.add_patch(plt.Rectangle((j, i), 1, 1, fill=False, ec=style.COLORS["device"], lw=2.5))
+    ax.set(xlim=(-0.2, 16.2), ylim=(4.2, -0.2), aspect="equal")
+    ax.axis("off")
+
+
+# --- the exercises --------------------------------------------------------------------------------
 
 
 @kinds.number(
-    "While one addition is under way, how many others could begin?",
-    "Each sum has one addition under way at a time. To begin two in each of four cycles, you need "
-    "as many sums as additions that are under way at once.",
+    "Little's law: bytes in flight are latency times bandwidth. How many lines are that?",
+    "80 ns at 200 GB/s are 16,000 bytes, 250 lines. A core has 20 of them: round up.",
 )
-def sums():
-    """Latency times throughput: four cycles, two additions begun in each, so eight under way."""
-    return 4 * 2
+def cores():
+    """80 ns × 200 GB/s = 16,000 bytes in flight, 250 lines of 64: 12.5 cores with 20 each."""
+    return 13
 
 
-@kinds.number(
-    "How many cache lines do 28 rows touch, if each row begins a line of its own?",
-    "A column has a number in each row, and no two rows share a line. A row has 28 numbers of 4 "
-    "bytes: how many lines of 64 bytes is that?",
+@kinds.tested(
+    lambda mine: wrong_rings(mine),
+    "Shuffle all lines once, then cut the order into k parts: each part is a ring of its own.",
+    "In a part, order[m] holds order[m + 1], and the last holds the first: np.roll, part by part.",
 )
-def lines():
-    """28 lines for a column; 28 × 4 = 112 bytes, so two lines, for a row. 14 times as many."""
-    return 28 / 2
+def rings(n_lines, k):
+    """A shuffle, cut into k parts; np.roll closes each, so no chain enters another's lines."""
+    order = LINE * np.random.default_rng(0).permutation(n_lines).astype(np.uint64)
+    ring = np.zeros(LINE * n_lines, np.uint64)
+    parts = np.array_split(order, k)
+    for part in parts:
+        ring[part] = np.roll(part, -1)
+    return ring, np.array([part[0] for part in parts])
 
 
-def draw_machine(rng):
-    """A peak (GFLOP/s), a bandwidth (GB/s), and the FLOP and bytes of a program (G)."""
-    names = "peak", "bandwidth", "flop", "bytes_moved"
-    return {name: float(x) for name, x in zip(names, rng.uniform(1, 100, 4), strict=True)}
+def wrong_rings(mine) -> str:
+    """What is wrong with a function that makes k rings through n lines; "" if nothing."""
+    for n, k in ((8, 1), (8, 2), (63, 4), (1000, 7)):
+        (ring, starts), walks = mine(n, k), []
+        for start in map(int, starts):
+            walks.append([start])
+            while len(walks[-1]) <= n and (at := int(ring[walks[-1][-1]])) != start:
+                walks[-1].append(at)
+        seen, lengths = np.concatenate(walks), [len(walk) for walk in walks]
+        if len(walks) != k or sorted(seen) != list(range(0, LINE * n, LINE)):
+            return f"{n} lines: {len(set(seen))} places in {lengths} steps, for {k} rings"
+        if max(lengths) - min(lengths) > 1:
+            return f"{n} lines: {k} rings have {lengths}"
+    ascending = np.mean(np.diff(seen) == LINE) > 0.5
+    return "neighbours follow each other: a prefetcher knows the next line" * bool(ascending)
 
 
-@kinds.formula(
-    draw_machine,
-    "Two things take time: computing at the peak, and moving at the bandwidth.",
-    "They overlap at best, so the longer of the two counts, not their sum.",
+@kinds.tested(
+    lambda mine: wrong_latency(mine),
+    "Where does each call begin, and how many different lines do all calls see together?",
+    "Make `at` once, before the loop: follow leaves in it where it stopped.",
 )
-def at_least(peak, bandwidth, flop, bytes_moved):
-    """The roofline, read as a time: whichever of the two is longer is the bound."""
-    return max(flop / peak, bytes_moved / bandwidth)
+def latency(follow, ring, calls, steps):
+    """Each call goes on where the last one stopped; before, all saw the same first lines."""
+    at, samples = np.zeros(1, np.uint64), []
+    for _ in range(calls):
+        start = perf_counter()
+        follow(ring, at, steps)
+        samples.append((perf_counter() - start) / steps)
+    return np.median(samples)
+
+
+def wrong_latency(mine) -> str:
+    """What is wrong with a benchmark of a ring of 1,000 lines, in 25 calls of 100 steps."""
+    ring, seen = np.roll(np.arange(0, LINE * 1000, LINE), -1).repeat(LINE), []
+    spent = []
+
+    def follow(ring, at, steps):
+        start = perf_counter()
+        for _ in range(steps):
+            at[0] = ring[at[0]]
+            seen.append(int(at[0]))
+        spent.append((perf_counter() - start) / steps)
+
+    seconds = mine(follow, ring.astype(np.uint64), 25, 100)
+    if (lines := len(set(seen[-1000:]))) < 1000:
+        return f"the working set of its last calls is {lines / 16:g} KiB, the ring has 62.5"
+    near = 0 < seconds < 30 * np.median(spent)  # a call takes 100 times as long as a step
+    return "" if near else f"expected seconds of a step, got {seconds}"
 
 
 @kinds.tested(
     lambda mine: wrong_sum(mine),
-    "Each of the four sums takes every fourth number, or a quarter of the array.",
     "What about the numbers left over, when the length is no multiple of four? A loop takes them.",
 )
 def four_sums(a):
-    """The quarters go to four sums that do not wait for each other; then come those left over."""
-    quarter = len(a) // 4
-    rows = a[: 4 * quarter].reshape(4, quarter)
-    total = add_up_4(rows[0], rows[1], rows[2], rows[3])
-    for x in a[4 * quarter :]:
-        total += x
-    return total
+    """Four accumulators for all but the last few numbers; a remainder loop takes those."""
+    s = t = u = v = np.float32(0)
+    whole = len(a) // 4 * 4
+    for i in range(0, whole, 4):
+        s += a[i]
+        t += a[i + 1]
+        u += a[i + 2]
+        v += a[i + 3]
+    for i in range(whole, len(a)):
+        s += a[i]
+    return (s + t) + (u + v)
 
 
 def wrong_sum(mine) -> str:
-    """What is wrong with a function that adds up float32; "" if nothing."""
+    """What is wrong with a function that adds up float32 in four accumulators; "" if nothing."""
     for n in (0, 1, 2, 3, 4, 5, 7, 8, 63, 1000, 1001):
         a = np.random.default_rng([n, inputs.first_seed()]).random(n, np.float32)
         expected, got = a.sum(dtype=np.float64), mine(a.copy())
         if got is None or not np.isscalar(got) or not abs(float(got) - expected) <= 1e-5 * n:
             return f"of {n} numbers: expected {expected:.6g}, got {got}"
-    return ""
-
-
-# --- what a machine does at every size: bandwidth and latency, with the sizes of its caches -------
-
-
-@measured
-def staircase(
-    sizes: Sequence[float],
-    values: Sequence[tuple[float, float, float]],
-    *,
-    xlabel: str,
-    ylabel: str,
-    edges: Mapping[str, float] | None = None,
-    format_x=None,
-    log_y: bool = False,
-) -> Axes:
-    """Draw (middle, low, high) over sizes, and a line at each of `edges`, such as caches."""
-    _, ax = plt.subplots(figsize=(7.5, 3.6))
-    middle, low, high = np.array(values).T
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.set_xscale("log", base=2)
-    errors = [middle - low, high - middle]
-    ax.errorbar(sizes, middle, errors, fmt="o-", markersize=4, color=OTHERS[0], **ERRORS)
-    if log_y:
-        ax.set_yscale("log", base=2)
-        ax.yaxis.set_major_formatter("{x:g}")
-    else:
-        ax.set_ylim(0, 1.15 * middle.max())
-    if format_x:
-        ax.xaxis.set_major_formatter(lambda x, _: format_x(x))
-    for name, size in (edges or {}).items():
-        ax.axvline(size, color=GREY, linestyle="--", linewidth=1.2)
-        top = ax.get_ylim()[1]
-        note(ax, name, (size, top), (-3, -2), ha="right", va="top", color=GREY)
-    return ax
-
-
-def in_bytes(size: float) -> str:
-    """A size in KiB or MiB, short."""
-    return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"
-
-
-# --- times of loops, each of which shows one thing about a processor ------------------------------
-
-
-@numba.njit(nogil=True)
-def add_up_1(a):
-    """The sum of a (M): each addition waits for the one before."""
-    s = np.float32(0)
-    for i in range(a.size):
-        s += a[i]
-    return s
-
-
-@numba.njit(nogil=True)
-def add_up_2(a, b):
-    """The sum of the halves a and b (M): two sums that do not wait for each other."""
-    s, t = np.float32(0), np.float32(0)
-    for i in range(a.size):
-        s += a[i]
-        t += b[i]
-    return s + t
-
-
-@numba.njit(nogil=True)
-def add_up_4(a, b, c, d):
-    """The sum of the quarters a, b, c and d (M): four sums that do not wait for each other."""
-    s, t, u, v = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-    for i in range(a.size):
-        s += a[i]
-        t += b[i]
-        u += c[i]
-        v += d[i]
-    return (s + t) + (u + v)
-
-
-def timings(
-    name: str, kernel: Callable, given: Sequence[tuple], work: Sequence[int], repeats: int
-) -> list:
-    """A Timing of a kernel with each of `given`, whose `work` is that of a call."""
-    how = {"name": name, "repeats": repeats}
-    return [
-        measure(functools.partial(kernel, *arguments), work=n, **how)
-        for arguments, n in zip(given, work, strict=True)
-    ]
-
-
-def sizes(largest: int = LARGEST) -> list[int]:
-    """Sizes of arrays in bytes, from 4 KiB: each about half as large again as the one before."""
-    powers = [1 << n for n in range(12, largest.bit_length())]
-    return sorted({*powers, *(size * 3 // 2 for size in powers[:-1])})
-
-
-def reading(many: Sequence[int], repeats: int = 9) -> list[Timing]:
-    """Reading arrays of so many bytes from one end to the other; `work` is the bytes of a call."""
-    given = [(ones(size // 4), max(1, (1 << 20) // size)) for size in many]
-    return timings("reading", read_all, given, [a.nbytes * n for a, n in given], repeats)
-
-
-def following(follow: Callable, many: Sequence[int], repeats: int = 9) -> list[Timing]:
-    """Following a random path through all cache lines of so many bytes; `work` is its steps."""
-    given = [(path(size), 10_000) for size in many]
-    return timings("following", follow, given, [n for _, n in given], repeats)
-
-
-def path(size: int) -> np.ndarray:
-    """An array of `size` bytes that holds, at the start of each cache line, where to go next.
-
-    The path visits all lines in random order and ends where it began: no prefetcher can guess it.
-    """
-    each = LINE // 8
-    order = np.random.default_rng(0).permutation(size // LINE).astype(np.uint64) * np.uint64(each)
-    places = np.zeros(size // 8, np.uint64)
-    places[order] = np.roll(order, -1)
-    return places
-
-
-def adding(n: int = 4096, repeats: int = 15) -> dict[str, Timing]:
-    """Adding up n numbers in one sum, two and four; `work` is n."""
-    a = np.ones(n, np.float32)
-    kernels = {"1 sum": (1, add_up_1), "2 sums": (2, add_up_2), "4 sums": (4, add_up_4)}
-    calls = {name: functools.partial(f, *a.reshape(k, -1)) for name, (k, f) in kernels.items()}
-    return compare(calls, repeats=repeats, work=n)
-
-
-def striding(touch: Callable, strides: Sequence[int], repeats: int = 9) -> list[Timing]:
-    """Reading every `stride`-th float32 of a large array; `work` is how many are read."""
-    a = np.ones(LARGEST // 4, np.float32)
-    given = [(a, stride) for stride in strides]
-    return timings("striding", touch, given, [-(-a.size // n) for n in strides], repeats)
-
-
-def page_times(n_pages: int = 4096, repeats: int = 9) -> dict[str, Timing]:
-    """The time of a write to a page of 4 KiB: the first that it ever sees, and a later one."""
-    samples = {"first write": [], "later write": []}
-    for _ in range(few(repeats)):
-        pages = np.frombuffer(mmap.mmap(-1, n_pages * 4096), np.uint8)  # fresh from the system
-        write = functools.partial(pages[::4096].fill, 1)
-        for times in samples.values():
-            times.append(machine.seconds_of(write) / n_pages)
-    return {name: Timing(name, tuple(times)) for name, times in samples.items()}
-
-
-def branch_times(roots_below: Callable, n: int = 100_000, repeats: int = 15) -> dict[str, Timing]:
-    """The same condition, true for half of n numbers: as they come, and after sorting them."""
-    a, half = np.random.default_rng(0).random(n, np.float32), np.float32(0.5)
-    orders = {"in random order": a, "sorted": np.sort(a)}
-    calls = {name: functools.partial(roots_below, group, half) for name, group in orders.items()}
-    return compare(calls, repeats=repeats, work=n)
-
-
-def on_cores(counts: Sequence[int], size: int, repeats: int = 9) -> list[Timing]:
-    """The time of an array's worth of reading where each of n threads reads one of `size` bytes."""
-    arrays = [ones(size // 4) for _ in range(max(counts))]
-    times = max(1, LARGEST // size)
-
-    def read(n):
-        for _ in threads.map(lambda a: read_all(a, times), arrays[:n]):
-            pass
-
-    with ThreadPoolExecutor(max(counts)) as threads:
-        calls = {str(n): functools.partial(read, n) for n in counts}
-        result = compare(calls, repeats=repeats)
-    return [Timing("reading", tuple(s / n for s in result[str(n)].samples)) for n in counts]
+    large = np.append(np.float32(2**24), np.ones(4003, np.float32))  # 2**24 + 1 rounds to 2**24
+    lost = 2**24 + 4003 - mine(large)
+    return f"one chain of additions: it loses {lost:.0f} ones to rounding" if lost > 2000 else ""

@@ -80,10 +80,21 @@ also       C compiler: {compiler}; GPU: {gpu}""".format_map(
 
 
 def caption() -> str:
-    """The line under every figure: processor, cores, vectors, versions."""
-    python, cores = platform.python_version(), thread_pool.usable_cores()
-    parts = [_cpu(), f"{cores} CPU{'s' * (cores > 1)}", registers.detected()[0], f"Python {python}"]
-    return " · ".join(part for part in [*parts, f"Numba {numba.__version__}"] if part)
+    """The line under every figure: processor, cores, vectors, caches, versions.
+
+    Processors that share a name, as in rented machines, differ in their family and model.
+    """
+    cores, sizes = thread_pool.usable_cores(), (_caches() or {}).items()
+    kind = re.findall(r"^(?:cpu family|model)\s*: (\d+)$", _read(CPUINFO) or "", re.MULTILINE)
+    parts = [
+        f"{_cpu()}, family {kind[0]} model {kind[1]}" if kind[1:] else _cpu(),
+        f"{cores} CPU{'s' * (cores > 1)}",
+        registers.detected()[0],
+        ", ".join(f"{name} {size >> 10:,} KiB" for name, size in sizes),
+        f"Python {platform.python_version()}",
+        f"Numba {numba.__version__}",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 @functools.cache

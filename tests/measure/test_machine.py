@@ -73,7 +73,9 @@ def test_affinity_counts():
 
 def test_linux_cpu_cores_and_caches(bare):
     name = "Intel(R) Xeon(R) CPU @ 2.20GHz"
-    (bare / "cpuinfo").write_text(f"processor\t: 0\nmodel\t\t: 79\nmodel name\t: {name}\n")
+    (bare / "cpuinfo").write_text(
+        f"processor\t: 0\ncpu family\t: 6\nmodel\t\t: 79\nmodel name\t: {name}\n"
+    )
     for cpu in range(4):  # two cores of two threads
         topology = bare / "cpu" / f"cpu{cpu}" / "topology"
         topology.mkdir(parents=True)
@@ -89,6 +91,8 @@ def test_linux_cpu_cores_and_caches(bare):
     assert facts["cpu"] == "Intel Xeon @ 2.20GHz"
     assert facts["physical_cores"] == 2
     assert facts["caches"] == {"L1d": 32 * 1024, "L2": 1024 * 1024}
+    assert machine.caption().startswith("Intel Xeon @ 2.20GHz, family 6 model 79 · ")
+    assert " · L1d 32 KiB, L2 1,024 KiB · " in machine.caption()
 
 
 def test_arm_linux_asks_lscpu(bare, monkeypatch):
