@@ -142,48 +142,6 @@ def test_importing_everything_starts_nothing_and_says_nothing(tmp_path):
     assert json.loads((tmp_path / "noted").read_text()) == []
 
 
-# What else runs at import than definitions, and why it must.
-AT_IMPORT = {
-    ("course.pages", "if TYPE_CHECKING:"),
-    ("", "if sys.argv[:1] == ['-m']:"),  # an interrupt may come while the rest is imported
-    # Numba looks at its options once, when it is imported
-    ("", "if importlib.util.find_spec('llvmlite'):"),
-    ("kernels.registers", "_operator(…)"),  # tells Numba of + - * / on vectors
-    ("kernels.threads", "globals(…)"),  # the functions of the contract
-}
-# A constant may be made by a class, whose name has a capital letter, and by these.
-MAKERS = {
-    "FIELDS.split", "OPTIONS.split", "PACKED.is_dir", "_choice", "_elementwise", "_first_if",
-    "budget", "case", "cut", "detected", "dict", "elementwise", "functools.cache",
-    "functools.partial", "isinstance", "launched", "listed", "name.replace", "name.split",
-    "np.dtype", "np.empty", "np.int64", "numba.njit", "range", "re.compile", "resolve", "sources",
-    "sum", "tuple", "types.intc", "values", "vars",
-    "with_name", "zip",
-}  # fmt: skip
-
-
-def makers(statement: ast.stmt) -> set[str]:
-    """What an assignment calls: "re.compile", or just the name of a method of what was made."""
-    inner = {id(n) for f in ast.walk(statement) if isinstance(f, ast.Lambda) for n in ast.walk(f)}
-    calls = [n.func for n in ast.walk(statement) if isinstance(n, ast.Call) and id(n) not in inner]
-    return {f.attr if ast.unparse(f).count("(") else ast.unparse(f) for f in calls}
-
-
-def test_modules_hold_definitions_and_constants():
-    running = set()
-    for name, file in FILES.items():
-        for node in tree(file).body[ast.get_docstring(tree(file)) is not None :]:
-            line = re.sub(r"\(.+\)$", "(…)", ast.unparse(node).split("\n")[0])
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-                for maker in makers(node) - MAKERS:
-                    assert maker.rpartition(".")[2][0].isupper(), f"{name}: {line}"
-            elif line != "if __name__ == '__main__':" and not isinstance(
-                node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-            ):
-                running.add((name, line))
-    assert running == AT_IMPORT
-
-
 # --- one list of each kind ----------------------------------------------------------------------
 
 
