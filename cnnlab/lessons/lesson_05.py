@@ -144,7 +144,7 @@ def inner_loops() -> Stepper:
             ax.set_ylabel(f"{what}s\nby image", fontsize=8)
         axes[1].set_xlabel("column", fontsize=8)
         each = f"{(loads + stores) / terms:.3f} for a term"
-        axes[0].set_title(f"{loads} loads + {stores} stores, {terms} terms: {each}", fontsize=10)
+        axes[0].set_title(f"loads {loads}, stores {stores}, terms {terms}: {each}", fontsize=10)
         frames.append(page)
     title = "Innermost loops: blue pixels loaded, pale sums in registers, brown results stored"
     return stepper(frames, title=title, captions=captions)
