@@ -91,12 +91,12 @@ def parts(timings: Mapping) -> dict[str, dict[str, float]]:
 
 
 def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[str, dict]:
-    """The time of a multiply-add, by the length of the innermost loop, of kernels checked first.
+    """The time of one innermost loop, by its length, of kernels checked first.
 
-    That loop runs over `(sums, "taps")`, `(sums, "pixels")`, or side by side `(…, "pixels", copy)`.
+    It runs over `(sums, "taps")`, `(sums, "pixels")`, or side by side `(…, "pixels", copy)`.
     """
     rng, sigmoid = np.random.default_rng(0), KERNELS["vector"].kernel("sigmoid")
-    calls, checks, work = {}, {}, {}
+    calls, checks, n_loops = {}, {}, {}
     for name, (sums, along, *copy) in kernels.items():
         N = LANES if copy else 1
         for length in lengths:
@@ -105,33 +105,32 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
             x = rng.random((N, 1, P + 4, Q + L - 1), np.float32)
             w, b = rng.random((6, 1, 5, L), np.float32), np.zeros(6, np.float32)
             result, key = rung(x, w, b, sums, sigmoid, *copy), (name, length)
-            calls[key], checks[key], work[key] = result["sums"], result["check"], N * 30 * P * Q * L
+            calls[key], checks[key] = result["sums"], result["check"]
+            n_loops[key] = N * 30 * P * Q * L / length
     result = {name: {} for name in kernels}
     for (name, n), timing in measure.compare(calls, checks=checks, repeats=51).items():
-        result[name][n] = measure.Timing(name, tuple(s / work[name, n] for s in timing.samples))
+        result[name][n] = measure.Timing(name, tuple(s / n_loops[name, n] for s in timing.samples))
     return result
 
 
 SHADES = "white", LAYERS[1], LAYERS[3], LAYERS[4]
 # Rung, first pixel, first result, how many, of how many images; loads, stores, terms; what happens.
 EVENTS = (
-    (1, 0, 0, 1, 1, 2, 0, 1, "a weight and a pixel are loaded: one term of one sum"),
-    (1, 4, 0, 1, 1, 10, 0, 5, "after five terms, the innermost loop is over"),
     (3, 0, 0, 8, 1, 2, 1, 8, "eight pixels and eight results are loaded, the results stored"),
     (3, 16, 16, 8, 1, 6, 3, 24, "the row ends after three passes of the epilogue"),
-    (3, 1, 0, 8, 1, 8, 4, 32, "the next tap: the same results come and go again"),
-    (4, 0, 0, 4, 16, 8, 4, 64, "four pixels of sixteen images: a pass of the main loop"),
-    (4, 1, 0, 4, 16, 56, 28, 448, "five passes later, the next tap: results come and go again"),
+    (3, 9, 8, 8, 1, 10, 5, 40, "the next tap, one pixel on: its second vector straddles two lines"),
+    (4, 0, 0, 4, 16, 8, 4, 64, "four vectors, a pass of the main loop: each is a cache line"),
+    (4, 1, 0, 4, 16, 56, 28, 448, "six passes later, the next tap: results come and go again"),
     (5, 0, 0, 4, 16, 4, 0, 64, "pixels are multiplied by the first of five weights"),
     (5, 4, 0, 4, 16, 8, 0, 320, "each further weight needs one more column of pixels"),
-    (5, 4, 0, 4, 16, 12, 4, 320, "results are loaded, added to and stored, once for five terms"),
+    (5, 28, 0, 4, 16, 12, 4, 320, "results are loaded, added to and stored, once for five terms"),
 )
 
 
 def inner_loops() -> Stepper:
-    """A stepper through the innermost loops of rungs 1, 3, 4 and 5: what is loaded and stored."""
-    frames, captions = [], []
-    for rung, pixel, first, n, images, loads, stores, terms, said in EVENTS:
+    """A stepper through the innermost loops of rungs 3 to 5: what is loaded and stored."""
+    frames, captions = [], [f"Rung {event[0]}: {event[-1]}." for event in EVENTS]
+    for _, pixel, first, n, images, loads, stores, terms, _ in EVENTS:
         with style():
             page = Figure((4.4, 2.7))
             axes = page.subplots(2, 1)
@@ -140,12 +139,13 @@ def inner_loops() -> Stepper:
             cells = np.zeros((images, width))
             cells[:, at : at + n] = shade
             ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3)
+            ax.vlines(range(0, width + 1, LANES // images), 0, images, color="grey", linewidth=0.7)
             ax.set(xlim=(0, 28), ylim=(images, 0), xticks=range(0, 28, 8), yticks=(0, images))
             ax.set_ylabel(f"{what}s\nby image", fontsize=8)
         axes[1].set_xlabel("column", fontsize=8)
-        axes[0].set_title(f"{loads} loads, {stores} stores, {terms} terms", fontsize=10)
+        each = f"{(loads + stores) / terms:.3f} for a term"
+        axes[0].set_title(f"loads {loads}, stores {stores}, terms {terms}: {each}", fontsize=10)
         frames.append(page)
-        captions.append(f"Rung {rung}: {said}.")
     title = "Innermost loops: blue pixels loaded, pale sums in registers, brown results stored"
     return stepper(frames, title=title, captions=captions)
 
@@ -180,7 +180,7 @@ def thousandth(answer: Callable) -> str:
 )
 @numba.njit(error_model="numpy")
 def sigmoid_to_a_thousandth(z, y):
-    """Three multiply-adds instead of six. Weights in bfloat16 err by more than that."""
+    """Three multiply-adds instead of six. The division stays."""
     one, ln2, shift = np.float32(1), np.float32(0.69314718), np.float32(12583039)
     for m in range(z.size):
         t = min(max(-z[m], np.float32(-87)), np.float32(88))
@@ -212,10 +212,10 @@ def without_vectors(answer: Callable) -> str:
     return "" if count else "there are no vector instructions in its machine code"
 
 
-@kinds.tested(an_accumulator_each, "An accumulator each: np.zeros(dz.shape[2], np.float32).")
+@kinds.tested(an_accumulator_each, "How many sums could grow at once?", "A total for each m.")
 @numba.njit
 def bias_in_vectors(dz, db):
-    """Loop interchange again: neighbours have accumulators of their own, in the order written."""
+    """Scalar expansion of a reduction. You have changed the order, and the compiler keeps yours."""
     for f in range(dz.shape[1]):
         totals = np.zeros(dz.shape[2], np.float32)
         for p in range(dz.shape[0]):

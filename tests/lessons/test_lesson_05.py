@@ -80,4 +80,4 @@ def test_a_rung_is_timed_whole_and_in_its_parts(matter, images):
     assert [*lesson.parts(timings)["plain"]] == ["sums", "sigmoid"]
     assert lesson.parts(timings)["4"]["copy"] == timings["4", "copy"].median
     result = lesson.by_length({"taps": (matter["sums_float32"], "taps")}, [5, 200])
-    assert [*result["taps"]] == [5, 200] and all(t.median < 1e-7 for t in result["taps"].values())
+    assert [*result["taps"]] == [5, 200] and all(t.median < 1e-5 for t in result["taps"].values())
