@@ -16,7 +16,7 @@ from cnnlab.measure import bench, machine
 from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures, stepper
-from cnnlab.plots.style import COLORS, INK, figure, style
+from cnnlab.plots.style import COLORS, INK, colors, figure, style
 
 BATCH = 8  # images: calls are short beside the turns of other processes
 SIZES = [(1, 1, 9, 9), (3, 4, 9, 12), (2, 2, 5, 21), (1, 7, 14, 29), (17, 3, 8, 37)]  # N F H W
@@ -62,7 +62,7 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> Axes:
+def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> None:
     """Draw the time of a multiply-add over the length of a row, of each kernel."""
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
@@ -70,7 +70,6 @@ def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> Axes:
     lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
     ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
     ax.set_ylabel("time of a multiply-add")
-    return ax
 
 
 @figure
@@ -80,6 +79,7 @@ def fetched(series: Mapping[str, Sequence[int]]) -> Axes:
     ax.set(yscale="log", xlim=(0.4, 40), xlabel="KiB of cache", ylabel="kB fetched for an image")
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_prop_cycle(color=colors(list(series)))
     for name, n in series.items():
         ax.step(np.arange(1, len(n) + 1) / 16, 0.064 * np.array(n), where="post", label=name)
     ax.legend(frameon=False, fontsize=9)
