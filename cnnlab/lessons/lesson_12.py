@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from cnnlab.check import kinds, operation, threads
 from cnnlab.check.inputs import STRIDE_ONE, case
 from cnnlab.kernels import reference
-from cnnlab.measure import bench
+from cnnlab.measure import bench, machine
 from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, colors, figure, style
+from cnnlab.plots.style import COLORS, INK, colors, figure, style
 
 BATCH = 8  # images: calls are short beside the turns of other processes
 SIZES = [(1, 1, 9, 9), (3, 4, 9, 12), (2, 2, 5, 21), (1, 7, 14, 29), (17, 3, 8, 37)]  # N F H W
@@ -25,6 +25,7 @@ FIVE = [case("filters of 5 × 5", n, 1, f, h, w, 5) for n, f, h, w in SIZES]
 
 def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
     """Prove a kernel of the operation `name`, with windows one apart."""
+    print(f"{kernel.__name__} ", end="")
     operation.prove(name, kernel, cases=cases)
 
 
@@ -61,27 +62,26 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> Axes:
+def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> None:
     """Draw the time of a multiply-add over the length of a row, of each kernel."""
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
     sizes = list(next(iter(result.values())))
+    lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
     ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
     ax.set_ylabel("time of a multiply-add")
-    return ax
 
 
 @figure
-def fetched(series: Mapping[str, Mapping[float, float]], least: float) -> Axes:
-    """Draw kB that a cache fetches over its size, a curve for each order, above the least."""
+def fetched(series: Mapping[str, Sequence[int]]) -> Axes:
+    """Draw kB that caches of 1, 2, 3 … lines of 64 bytes fetch, a curve for each order."""
     _, ax = plt.subplots(figsize=(7.5, 3.2))
-    ax.set(xscale="log", yscale="log", xlabel="KiB of cache", ylabel="kB fetched for an image")
-    for name, points in series.items():
-        color = colors(list(series))[list(series).index(name)]
-        ax.plot(list(points), list(points.values()), "o-", color=color, label=name, markersize=4)
-    ax.axhline(least, color=GREY, linestyle="--", linewidth=1.2, label="every byte once")
-    ax.set_xticks(list(points), [f"{size:g}" for size in points])
-    ax.minorticks_off()
+    ax.set(yscale="log", xlim=(0.4, 40), xlabel="KiB of cache", ylabel="kB fetched for an image")
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_prop_cycle(color=colors(list(series)))
+    for name, n in series.items():
+        ax.step(np.arange(1, len(n) + 1) / 16, 0.064 * np.array(n), where="post", label=name)
     ax.legend(frameon=False, fontsize=9)
     return ax
 

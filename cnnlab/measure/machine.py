@@ -98,18 +98,21 @@ def caption() -> str:
 
 
 @functools.cache
-def float32_peak(seconds: float = 0.3, lanes: int | None = None) -> float:
+def float32_peak(
+    seconds: float = 0.3, lanes: int | None = None, n_sums: int | None = None
+) -> float:
     """Measure the float32 peak of one core, in FLOP/s; a fused multiply-add counts as two.
 
-    Runs as many independent multiply-adds as fit into the registers, so that none waits for
-    another. `lanes` fixes the vector width (1, 4, 8 or 16 floats). By default every width of this
-    processor is measured and the fastest counts: wide vectors may lower the clock. The fastest
-    slice of a measurement counts, not the median: no kernel may exceed a ceiling.
+    Runs `n_sums` independent multiply-adds in turn: with one, each waits for the one before; by
+    default as many as fit into the registers, so that none waits. `lanes` fixes the vector width
+    (1, 4, 8 or 16 floats). By default every width of this processor is measured and the fastest
+    counts: wide vectors may lower the clock. The fastest slice of a measurement counts, not the
+    median: no kernel may exceed a ceiling.
     """
     if lanes not in (None, 1, 4, 8, 16):
         raise ValueError(f"lanes: expected 1, 4, 8 or 16, got {lanes!r}")
     widths = [lanes] if lanes else _widths()
-    return max(_best_rate(*_peak_sweep(width), seconds / len(widths)) for width in widths)
+    return max(_best_rate(*_peak_sweep(width, n_sums), seconds / len(widths)) for width in widths)
 
 
 def peak_sweep() -> tuple[Callable[[], float], int]:
@@ -122,8 +125,8 @@ def _widths() -> list[int]:
     return [n for n in (4, 8, 16) if n <= registers.detected()[1]]
 
 
-def _peak_sweep(lanes: int) -> tuple[Callable[[], float], int]:
-    n_sums, n_sweeps = 3 * registers.detected()[2] // 4, 200_000
+def _peak_sweep(lanes: int, n_sums: int | None = None) -> tuple[Callable[[], float], int]:
+    n_sums, n_sweeps = n_sums or 3 * registers.detected()[2] // 4, 200_000
     call = functools.partial(_multiply_adds(lanes, n_sums), n_sweeps)
     return call, 2 * lanes * n_sums * n_sweeps
 

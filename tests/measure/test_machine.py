@@ -190,3 +190,4 @@ def test_the_peak_has_a_call_of_the_fastest_width(monkeypatch):
     monkeypatch.setattr(machine, "float32_peak", lambda seconds, lanes: {4: 1, 8: 3, 16: 2}[lanes])
     call, flops = machine.peak_sweep()
     assert call() == 8 and flops == 2 * 8 * 24 * 200_000
+    assert machine._peak_sweep(8, n_sums=1)[1] == 2 * 8 * 200_000
