@@ -20,7 +20,7 @@ from cnnlab.ranks.virtual import World
 from cnnlab.runtime.files import kernel_folder
 from cnnlab.training import Replica, Sgd, train
 
-PARTS = {"one core": ("vector", "loops"), "threads": ("threads",)}
+PARTS = {"one core": ("loops", "vector"), "threads": ("threads",)}
 
 
 def compile_part(part: str) -> None:
@@ -32,31 +32,21 @@ def compile_part(part: str) -> None:
             arrays = inputs.draw(operation, case).values()
             KERNELS[name].kernel(operation)(*arrays, **stride_of(operation, case))
         train(data, name, progress=False)
+    params, batches = Network().parameters(), (data.train_images, data.train_labels, 20, Sgd(0.4))
+    replica = Replica(KERNELS[name], params, *batches)
     if part == "one core":
         World(2).run(lambda comm: train(data, method=DataParallel(comm), progress=False))
-    else:
-        for name in ("vector", "threads"):
-            loops_of_ranks(name, data.train_images, data.train_labels)
-
-
-def loops_of_ranks(name: str, images: np.ndarray, labels: np.ndarray) -> None:
-    """Take a step in shared memory and one with messages, as ranks do, on one rank."""
-    replica = Replica(KERNELS[name], Network().parameters(), images, labels, 20, Sgd(0.4))
-    if name == "vector":
         DataParallel(MPI.COMM_SELF).in_memory(replica)(np.arange(20))
     if allreduce.reachable():
-        messages = allreduce.messages(MPI.COMM_SELF)
-        replica.loop(Workers(0, 1, messages=messages))(np.arange(20))
-
-
-def main() -> None:
-    """Compile all parts at the same time, unless that was done with these sources."""
-    done = kernel_folder() / f"warm-{sys.implementation.cache_tag}"
-    if not done.exists():
-        running = [subprocess.Popen([sys.executable, "-m", "tests.warm", p]) for p in PARTS]
-        if not any([process.wait() for process in running]):
-            done.touch()
+        workers = Workers(0, 1, messages=allreduce.messages(MPI.COMM_SELF))
+        replica.loop(workers)(np.arange(20))
 
 
 if __name__ == "__main__":
-    compile_part(sys.argv[1]) if len(sys.argv) > 1 else main()
+    done = kernel_folder() / f"warm-{sys.implementation.cache_tag}"
+    if sys.argv[1:]:
+        compile_part(sys.argv[1])
+    elif not done.exists():  # with these sources
+        running = [subprocess.Popen([sys.executable, "-m", "tests.warm", p]) for p in PARTS]
+        if not any([process.wait() for process in running]):
+            done.touch()
