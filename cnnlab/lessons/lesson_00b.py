@@ -136,7 +136,7 @@ def cores():
     "Make `at` once, before the loop: follow leaves in it where it stopped.",
 )
 def latency(follow, ring, calls, steps):
-    """Each call goes on where the last one stopped; before, all saw the same 10,000 lines, 625 KiB."""
+    """Each call goes on where the last one stopped; before, all saw 10,000 lines, 625 KiB."""
     at, samples = np.zeros(1, np.uint64), []
     for _ in range(calls):
         start = perf_counter()
