@@ -27,11 +27,14 @@ def folded(name: str) -> str:
 def of_lesson(name: str) -> list[str]:
     """The model answers of a lesson as markdown, in order; none if it has no file of exercises."""
     file = EXERCISES / f"lesson_{parts.number(name)}.py"
-    if not file.is_file():
-        return []
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return [shown(text, function) for function in exercises(text)]
+
+
+def exercises(text: str) -> list[ast.FunctionDef]:
+    """The functions of a lesson's file that answer an exercise, in order."""
     functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-    return [shown(text, node) for node in functions if kind(node)]
+    return [function for function in functions if kind(function)]
 
 
 def kind(function: ast.FunctionDef) -> str | None:

@@ -30,6 +30,7 @@ def gaps(nb: NotebookNode, name: str) -> Iterator[str]:
     predictions : two to four that `check.predict` compares
     answers : no expected value and no check in sight, the model answers folded away
     marks : ●, ●● or ●●● on every exercise
+    order : the exercises come in that of the model answers
     challenge : one, from lesson 05 on
     glossary : a link to it
     """
@@ -53,6 +54,11 @@ def gaps(nb: NotebookNode, name: str) -> Iterator[str]:
     marked = [re.match(r" ●{1,3} \S", rest) for _, rest in asked]
     if not all(marked) or len(marked) != len(answers.of_lesson(name)):
         yield "marks"
+    file = answers.EXERCISES / f"lesson_{parts.number(name)}.py"
+    own = answers.exercises(file.read_text(encoding="utf-8")) if file.is_file() else []
+    shown = [checks.find(f"lesson.{each.name}(") for each in own]
+    if shown != sorted(shown):
+        yield "order"
     if parts.number(name) >= FIRST_CHALLENGE and not re.search(r"\bchallenge(_\w+)?\(", code):
         yield "challenge"
     if "](glossary.md#" not in text:
