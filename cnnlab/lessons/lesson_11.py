@@ -81,8 +81,7 @@ def interleaving(states: Sequence, schedule: Sequence[int]) -> stepper.Stepper:
                 verb, arrow = [("stores", (spots[t], cell)), ("loads", (cell, spots[t]))][done % 3]
                 captions.append(f"Thread {t} {verb} {register}.")
         frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
-    title = "Two stale stores: of six additions, two are left"
-    return stepper.stepper(frames, title=title, captions=captions)
+    return stepper.stepper(frames, title="Of six additions, two are left", captions=captions)
 
 
 def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
