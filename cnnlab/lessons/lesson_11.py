@@ -66,22 +66,22 @@ def boxes(ax: Axes, texts: Mapping, arrow: tuple | None) -> None:
 
 
 def interleaving(states: Sequence, schedule: Sequence[int]) -> stepper.Stepper:
-    """Step through states (memory, ((steps done, register), …)), and who moved to each."""
+    """Step through loads and stores: states (memory, ((steps done, register), …)), who moved."""
     frames, captions = [], ["Nobody has moved."]
     cell, spots = (0.5, 0.85), [(0.22, 0.15), (0.78, 0.15)]
     for (memory, each), mover in zip(states, [None, *schedule], strict=True):
+        if mover is not None and each[mover][0] % 3 == 2:  # it adds; the next frame shows the store
+            continue
         texts, arrow = {cell: (f"memory\n{memory}", COLORS["device"])}, None
         for t, (done, register) in enumerate(each):
             held = register if done % 3 else "–"
             color = COLORS["vector"] if t == mover else GREY
             texts[spots[t]] = f"thread {t}, {done // 3} added\nregister: {held}", color
             if t == mover:
-                verb = ("stores", "loads", "adds, has")[done % 3]
-                arrow = {"stores": (spots[t], cell), "loads": (cell, spots[t])}.get(verb)
+                verb, arrow = [("stores", (spots[t], cell)), ("loads", (cell, spots[t]))][done % 3]
                 captions.append(f"Thread {t} {verb} {register}.")
         frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
-    title = "A stale store: four additions, two of them lost"
-    return stepper.stepper(frames, title=title, captions=captions)
+    return stepper.stepper(frames, title="Of six additions, two are left", captions=captions)
 
 
 def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
@@ -105,24 +105,24 @@ def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
 
 @measured
 def chain(
-    rows: Mapping[str, Sequence[Timing]], names: Sequence[str], additions: int, bound: float
+    rows: Mapping[str, Sequence[Timing]], names: Sequence[str], additions: int, bounds: Sequence
 ) -> Axes:
-    """Draw ns an addition: a row for each kernel, a point for each of `names`, and a bound."""
+    """Draw ns an addition: a row for each kernel, a point and a bound for each of `names`."""
     _, ax = plt.subplots(figsize=(8, 1.4 + 0.42 * len(rows)))
     for k, name in enumerate(names):
         middle, low, high = np.array([(s[k].median, s[k].low, s[k].high) for s in rows.values()]).T
         x, errors = middle / additions * 1e9, np.array([middle - low, high - middle])
         color = COLORS[("vector", "device")[k]]
-        look = {"fmt": "o", "color": color, "label": name} | ERRORS
-        ax.errorbar(x, range(len(rows)), xerr=errors / additions * 1e9, **look)
+        look = {"xerr": errors / additions * 1e9, "fmt": "o", "color": color, "label": name}
+        ax.errorbar(x, range(len(rows)), **look | ERRORS)
         for y, value in enumerate(x):
             look = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
             note(ax, digits(value), (value, y), (0, (10, -10)[k]), **look)
-    ax.axvline(bound / additions * 1e9, color=GREY, ls="--", lw=1.2, zorder=0, label="bound")
+        ax.axvline(bounds[k] / additions * 1e9, color=color, ls="--", lw=1.2, zorder=0)
     ax.set(xscale="log", xlabel="nanoseconds an addition")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.legend(frameon=False, fontsize=9, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
+    ax.legend(frameon=False, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     return as_rows(ax, list(rows))
 
 
@@ -175,7 +175,7 @@ def maximum(load, compare_and_swap, value):
 )
 @numba.njit(parallel=True)
 def mended(dz, db):
-    """i // F would be the image if filters were next to each other in i; here images are."""
+    """In i, images are next to each other. Not yet fast: rows of `partial` share cache lines."""
     N, F = dz.shape[:2]
     partial = np.zeros((N, F), dz.dtype)
     for i in numba.prange(N * F):
