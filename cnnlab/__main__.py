@@ -44,8 +44,8 @@ def main(words: list[str] | None = None) -> int:
         if not os.environ.get("NUMBA_NUM_THREADS", "1").strip("0").isdecimal():
             got = os.environ["NUMBA_NUM_THREADS"]
             raise ValueError(f"NUMBA_NUM_THREADS: expected a whole number from 1 on, got {got!r}")
-        for name in (name for name, value in vars(chosen).items() if value == ""):
-            raise ValueError(f"--{name.replace('_', '-')}: expected a value, got ''")
+        if "" in (given := sys.argv[1:] if words is None else words):
+            raise ValueError(f"{given[given.index('') - 1]}: expected a value, got ''")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))

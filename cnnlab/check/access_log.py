@@ -163,10 +163,10 @@ class Numpy:
     """The stand-in for `numpy` in a kernel, whose arrays are watched."""
 
     def __init__(self, log: Tasks):
-        self.log = log
+        self._log = log  # `np.log` is NumPy's
 
     def __getattr__(self, name: str):
-        return self.log.function(getattr(np, name))
+        return self._log.function(getattr(np, name))
 
 
 def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:

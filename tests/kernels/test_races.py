@@ -6,8 +6,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from cnnlab.check import threads
-from cnnlab.kernels import CONTRACT
-from cnnlab.kernels import KERNELS as STRATEGIES
+from cnnlab.kernels import CONTRACT, KERNELS
 from tests.source import FILES
 
 # No operation of the contract, so it has no cases of its own.
@@ -31,10 +30,7 @@ def operation_of(name):
     return max((o for o in CONTRACT if name.startswith(o)), key=len, default=None)
 
 
-KERNELS = pytest.mark.parametrize("name, kernel", [*parallel_kernels()])
-
-
-@KERNELS
+@pytest.mark.parametrize("name, kernel", [*parallel_kernels()])
 def test_no_parallel_loop_races_as_far_as_plain_python_can_follow_it(name, kernel):
     operation = operation_of(name)
     assert (operation is None) == (name in OTHERS)
@@ -49,5 +45,5 @@ def test_no_parallel_loop_races_as_far_as_plain_python_can_follow_it(name, kerne
 @pytest.mark.parametrize("operation", CONTRACT)
 def test_a_parallel_kernel_is_right_on_any_number_of_threads(operation):
     """Those of lessons are proved there."""
-    verdict = threads.kernel(operation, STRATEGIES["threads"].kernel(operation))
+    verdict = threads.kernel(operation, KERNELS["threads"].kernel(operation))
     assert verdict, str(verdict)
