@@ -41,9 +41,6 @@ def main(words: list[str] | None = None) -> int:
         failures.stop_by_exception()
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
-        if not os.environ.get("NUMBA_NUM_THREADS", "1").strip("0").isdecimal():
-            got = os.environ["NUMBA_NUM_THREADS"]
-            raise ValueError(f"NUMBA_NUM_THREADS: expected a whole number from 1 on, got {got!r}")
         if "" in (given := sys.argv[1:] if words is None else words):
             raise ValueError(f"{given[given.index('') - 1]}: expected a value, got ''")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
@@ -181,9 +178,9 @@ def train(chosen) -> int:
     from cnnlab.ranks import slow
     from cnnlab.ranks.virtual import Link
 
-    if chosen.virtual and job.started() > 1:
-        raise ValueError(f"--virtual: expected one process, got {job.started()} under mpiexec")
     if chosen.virtual:
+        if job.started() > 1:
+            raise ValueError(f"--virtual: expected one process, got {job.started()} under mpiexec")
         return train_virtually(chosen, load(chosen.data, chosen.images))
     if not chosen.ranks:
         if chosen.link:

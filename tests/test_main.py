@@ -11,6 +11,7 @@ from cnnlab.__main__ import main
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import NETWORKS, Conv, Dense, MaxPool, Network, ReLU, Sigmoid
+from cnnlab.ranks import job
 from cnnlab.training import checkpoint, train
 
 ROW = {
@@ -81,11 +82,24 @@ def test_more_threads_than_cores_are_told(capsys, monkeypatch):
     assert capsys.readouterr().err == "cnnlab: --threads: 2 threads share 1 cores\n"
 
 
-@pytest.mark.parametrize("name, value", [("DISABLE_JIT", "1"), ("NUM_THREADS", "0")])
-def test_what_the_environment_asks_of_numba_is_refused(name, value, capsys, monkeypatch):
-    monkeypatch.setenv(f"NUMBA_{name}", value)
+def test_python_in_the_place_of_compiled_kernels_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert main(["train", "--data", "digits"]) == 2
-    assert capsys.readouterr().err.startswith(f"cnnlab: NUMBA_{name}: expected ")
+    assert capsys.readouterr().err.startswith("cnnlab: NUMBA_DISABLE_JIT: expected 0")
+
+
+def test_no_threads_at_all_are_refused_before_numba_sees_them():
+    command = [sys.executable, "-m", "cnnlab", "machine"]
+    environment = os.environ | {"NUMBA_NUM_THREADS": "0"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    said = "cnnlab: NUMBA_NUM_THREADS: expected a whole number of at least 1, got 0\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_virtual_ranks_are_refused_under_mpiexec(capsys, monkeypatch):
+    monkeypatch.setattr(job, "started", lambda: 2)
+    assert main(["train", "--data", "digits", "--virtual", "4", "--ranks", "data"]) == 2
+    assert "--virtual: expected one process, got 2 under mpiexec" in capsys.readouterr().err
 
 
 @pytest.mark.slow

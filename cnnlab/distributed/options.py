@@ -9,8 +9,8 @@ from cnnlab.distributed import METHODS
 from cnnlab.distributed.averaging import GRAPHS
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
 from cnnlab.distributed.model import CUTS
-from cnnlab.distributed.server import LOST
 from cnnlab.kernels import find
+from cnnlab.ranks.job import LOST
 from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.runtime.arguments import Entry, parse_positive, parse_whole
 from cnnlab.training.method import Method

@@ -16,7 +16,7 @@ from cnnlab.distributed import compression
 from cnnlab.distributed.compressors import compressor
 from cnnlab.distributed.holder import Part, check_apart
 from cnnlab.ranks import mpi
-from cnnlab.ranks.job import Lost, Survivors
+from cnnlab.ranks.job import LOST, Lost, Survivors
 from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.training.method import Together
@@ -25,10 +25,6 @@ from cnnlab.training.replica import Replica
 FIRST = 0  # the rank of the only server, or of the one that hands out the pieces
 END = -1, -1  # in place of a piece, the first image and the one after the last: nothing is left
 HEAD = 4  # numbers before a gradient: its loss, worker, first image, and the one after the last
-LOST = {
-    "end": "the job ends",
-    "go-on": "the others do its work; with --staleness, under mpiexec on one machine",
-}
 
 
 class BatchShares:

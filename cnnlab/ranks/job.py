@@ -261,6 +261,13 @@ class Lost(Exception):
         self.rank = rank
 
 
+# What happens if a rank is lost that others can do without.
+LOST = {
+    "end": "the job ends",
+    "go-on": "the others do its work; with --staleness, under mpiexec on one machine",
+}
+
+
 class Survivors:
     """A communicator of guarded ranks, called as mpi4py's; what it lacks would wait for the dead.
 

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 
-from cnnlab.distributed.compressors.base import Compressor
 from cnnlab.runtime import arguments, files
 from cnnlab.runtime.arguments import Entry, listed
 
@@ -26,7 +25,7 @@ COMPRESSORS = listed(
 )
 
 
-def compressor(text: str) -> Callable[..., Compressor]:
+def compressor(text: str) -> Callable:
     """A function of (n, seed) that makes a compressor, from a text such as "qsgd4" or "topk:0.01".
 
     Raises ValueError for an unknown name, or an argument that it does not take.
