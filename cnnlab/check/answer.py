@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 from numba.core.dispatcher import Dispatcher
 
-from cnnlab import kernels
 from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import KERNELS, Strategy
 
@@ -27,7 +26,8 @@ def judge(operation: str, function: Callable, kernel: Callable, options: dict) -
 def borrowed(operation: str, function: Callable) -> Verdict | None:
     """The verdict on an answer that is a strategy's kernel, or names one; None on any other."""
     for part in parts(function):
-        if part is KERNELS or isinstance(part, Strategy) or within(origin(part), STRATEGIES):
+        module = part if isinstance(part, str) else origin(part)
+        if isinstance(part, Strategy) or within(module, STRATEGIES):
             return Verdict(False, f"{operation}: expected a kernel of your own, got one of cnnlab")
     return None
 
@@ -39,43 +39,64 @@ def parallel(function: Callable) -> bool:
 
 
 def parts(answer) -> Iterator[object]:
-    """A function and what its code names, and so on for the functions among these.
+    """A function and all that it names, directly or in functions that it calls.
 
-    Globals and modules, closures and default arguments; nobody looks into functions of packages.
+    Globals, modules that it imports, closures and default arguments, what a partial function, a
+    method or a list holds; and text, which may be the name of a module.
     """
     waiting, seen = [answer], {}
     while waiting:
         part = waiting.pop()
-        if id(part) not in seen:
-            seen[id(part)] = part  # kept, so that its id stays its own
-            yield part
-            function = getattr(part, "py_func", part)
-            if inspect.isfunction(function) and not within(origin(function), FOREIGN):
-                waiting += named(function)
-            if callable(part) and not within(type(part).__module__, (*FOREIGN, "builtins")):
-                waiting += vars(part).values()  # of an object that is called as a function is
+        if id(part) in seen:
+            continue
+        seen[id(part)] = part  # kept, so that its id stays its own
+        yield part
+        if isinstance(part, Dispatcher):
+            waiting.append(part.py_func)
+        elif isinstance(part, dict | list | tuple | set | frozenset):
+            waiting += part.values() if isinstance(part, dict) else part
+        elif isinstance(part, types.ModuleType | str) or within(origin(part), FOREIGN):
+            continue
+        elif isinstance(part, types.FunctionType):
+            waiting += named(part)
+        elif isinstance(part, type):
+            waiting += vars(part).values()
+        elif hasattr(part, "__dict__") or callable(part):
+            inner = ("__func__", "__self__", "func", "args", "keywords")  # of methods and partials
+            waiting += [getattr(part, name) for name in inner if hasattr(part, name)]
+            waiting += [type(part), *getattr(part, "__dict__", {}).values()]
 
 
 def named(function: types.FunctionType) -> list[object]:
-    """What the code of a function names, and that of functions in it."""
+    """What the code of a function names: see `parts`."""
+    result, codes = (
+        [function.__defaults__ or (), function.__kwdefaults__ or ()],
+        [function.__code__],
+    )
     cells = (cell for cell in function.__closure__ or () if cell != types.CellType())
-    result, codes = [cell.cell_contents for cell in cells], [function.__code__]
-    result += function.__defaults__ or ()
+    result += [cell.cell_contents for cell in cells]
     for code in codes:
-        codes += filter(inspect.iscode, code.co_consts)
-        known = sys.modules | function.__globals__
+        codes += [const for const in code.co_consts if inspect.iscode(const)]
+        result += [const for const in code.co_consts if isinstance(const, str)]
+        modules = [sys.modules[name] for name in code.co_names if name in sys.modules]
+        known = function.__globals__
         values = [known[name] for name in code.co_names if name in known]
-        modules = [v for v in values if inspect.ismodule(v) and within(v.__name__, ("cnnlab",))]
-        for module in [*modules, *[kernels] * bool(modules)]:  # cnnlab.kernels.loops
-            values += [vars(module)[name] for name in code.co_names if name in vars(module)]
-        result += values
+        for value in (*modules, *values):
+            while isinstance(value, types.ModuleType) and within(value.__name__, ("cnnlab",)):
+                inner = [vars(value)[name] for name in code.co_names if name in vars(value)]
+                result += inner
+                value = next((i for i in inner if isinstance(i, types.ModuleType)), None)
+            result.append(value)
     return result
 
 
 def origin(part) -> str:
     """The module that something is, or comes from."""
     part = getattr(part, "py_func", part)
-    return str(getattr(part, "__name__" if inspect.ismodule(part) else "__module__", ""))
+    if isinstance(part, types.ModuleType):
+        return part.__name__
+    group = part if isinstance(part, type | types.FunctionType) else type(part)
+    return str(getattr(group, "__module__", ""))
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:

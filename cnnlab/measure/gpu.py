@@ -42,7 +42,7 @@ MOST = 1_000_000  # accesses of a launch to trace, see `cnnlab.cuda.traced`
 # Where the convolution's loads are: the source, and the function in it.
 CONVOLUTION = {
     "conv_forward": ("conv", "conv_forward"),
-    "conv_sigmoid": ("conv", "conv_forward"),
+    "conv_sigmoid": ("fused", "conv_sigmoid"),
     "image_gradients": ("step", "convolve"),
 }
 

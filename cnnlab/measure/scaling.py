@@ -1,6 +1,7 @@
 """Scaling laws fitted to measured times: Amdahl's, and the Universal Scalability Law."""
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from cnnlab.measure import timing
 from cnnlab.measure.bench import EPOCH, Contestant, OnTheirOwn, step_times
 from cnnlab.measure.timing import Timing
 from cnnlab.runtime import thread_pool
+from cnnlab.runtime.arguments import at_least
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdah
     """Fit T(n) / T(1) = s + (1 − s) / n by least squares, with s clipped to [0, 1].
 
     `times[i]` is the time on `workers[i]` workers, in seconds or as a Timing, whose median counts.
-    Raises ValueError unless 1 is among the `workers`; there must be others.
+    Raises ValueError unless `workers` are distinct numbers, 1 and at least one other.
     """
     n, relative = _scaling(workers, times)
     ideal = 1 / n
@@ -73,13 +75,23 @@ def fit_usl(workers: Sequence[int], times: Sequence[float | Timing]) -> Usl:
     Arguments as in `fit_amdahl`, but `workers` must hold at least two numbers besides 1.
     """
     n, relative = _scaling(workers, times)
+    if len(n) < 3:
+        raise ValueError(f"workers: expected 1 and two other numbers, got {list(workers)}")
     result, _ = nnls(np.c_[n - 1, n * (n - 1)].astype(float), n * relative - 1)
     return Usl(*map(float, result))
 
 
 def _scaling(workers, times) -> tuple[np.ndarray, np.ndarray]:
-    """n and T(n) / T(1) as arrays."""
+    """Check the measurements that a law is fitted to; n and T(n) / T(1) as arrays."""
     seconds = np.array([t.median if isinstance(t, Timing) else t for t in times])
+    if len(workers) != len(seconds):
+        raise ValueError(f"times: expected one for each of {len(workers)}, got {len(seconds)}")
+    for n in workers:
+        at_least("workers", n, 1)
+    if 1 not in workers or not 1 < len(set(workers)) == len(workers):
+        raise ValueError(f"workers: expected 1 and other distinct numbers, got {list(workers)}")
+    if not ((seconds > 0) & (seconds < math.inf)).all():
+        raise ValueError(f"times: expected positive seconds, got {seconds.tolist()}")
     return np.array(workers), seconds / seconds[list(workers).index(1)]
 
 

@@ -220,8 +220,9 @@ def same(
     expected magnitude: a sum that cancels keeps the rounding of its terms.
     """
     name, got, expected = name or "got", np.asarray(got), np.asarray(expected)
-    if got.dtype.kind not in "biuf":
-        raise AssertionError(f"{name}: expected numbers, got {got!r}")
+    for array in (got, expected):
+        if array.dtype.kind not in "biuf":
+            raise AssertionError(f"{name}: expected numbers, got {array!r}")
     if np.isnan(expected).any():
         raise AssertionError(f"{name}: expected numbers without NaN to compare with")
     if rtol is None:

@@ -92,10 +92,17 @@ def stepper(
     """An animation of figures of one size, or of functions that each draw on the axes given.
 
     Each frame has a caption, one sentence that says what happens in it. The bytes depend on nothing
-    but the arguments. Raises ValueError for a caption missing or too many, or more than MAX_BYTES
-    bytes.
+    but the arguments. Raises ValueError for no frame, a caption missing or too many, an empty
+    title, or more than MAX_BYTES bytes.
     """
     frames, captions = list(frames), [str(caption).strip() for caption in captions]
+    if not frames:
+        raise ValueError("frames: expected at least one, got none")
+    if not str(title).strip():
+        raise ValueError(f"title: expected some words, got {title!r}")
+    if len(captions) != len(frames) or not all(captions):
+        got = f"{len(captions)}, {captions.count('')} of them empty"
+        raise ValueError(f"captions: expected one for each of {len(frames)} frames, got {got}")
     pages = [frame if isinstance(frame, Figure) else drawn(frame) for frame in frames]
     width, n = max(round(CSS_DPI * page.get_figwidth()) for page in pages), len(pages)
     parts = []

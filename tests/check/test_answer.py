@@ -1,3 +1,4 @@
+import functools
 import signal
 import sys
 import threading
@@ -41,6 +42,12 @@ def by_import(z, y):
     relu(z, y)
 
 
+def by_name(z, y):
+    import importlib
+
+    importlib.import_module("cnnlab.kernels.loops").relu(z, y)
+
+
 def by_another(z, y):
     by_module(z, y)
 
@@ -53,6 +60,19 @@ def by_closure(relu):
     return lambda z, y: relu(z, y)
 
 
+class Callable:
+    def __init__(self, relu):
+        self.relu = relu
+
+    def __call__(self, z, y):
+        self.relu(z, y)
+
+
+class Lender:
+    def method(self, z, y):
+        loops.relu(z, y)
+
+
 BORROWED = [
     loops.relu,
     KERNELS["threads"].relu,
@@ -60,11 +80,16 @@ BORROWED = [
     by_attribute,
     by_list,
     by_import,
+    by_name,
     by_another,
     by_default,
     by_closure(loops.relu),
     lambda z, y: [loops.relu(a, b) for a, b in zip(z, y, strict=True)],
     numba.njit(by_module),
+    functools.partial(by_closure, loops.relu),
+    functools.partial(by_module),
+    Callable(loops.relu),
+    Lender().method,
 ]
 
 
@@ -74,7 +99,7 @@ def test_an_answer_that_names_a_strategy_is_borrowed(answer):
     assert not verdict and "relu: expected a kernel of your own, got one of cnnlab" in str(verdict)
 
 
-OWN = [own, numba.njit(own), by_closure(own), np.positive]
+OWN = [own, numba.njit(own), by_closure(own), Callable(own), np.positive, functools.partial(own)]
 
 
 @pytest.mark.parametrize("answer", OWN)

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,6 +34,24 @@ def test_amdahl_clips(times, serial):
     assert fit_amdahl([1, 2], times).serial_fraction == serial
 
 
+@pytest.mark.parametrize(
+    ("workers", "times", "named"),
+    [
+        ([1, 2], [1.0], "times"),
+        ([2, 4], [1.0, 1.0], "workers"),
+        ([1], [1.0], "workers"),
+        ([1, 2, 2], [1.0, 1.0, 1.0], "workers"),
+        ([1, 0], [1.0, 1.0], "workers"),
+        ([1, 2.5], [1.0, 1.0], "workers"),
+        ([1, 2], [1.0, 0.0], "times"),
+        ([1, 2], [1.0, math.nan], "times"),
+    ],
+)
+def test_amdahl_validates(workers, times, named):
+    with pytest.raises(ValueError, match=f"^{named}"):
+        fit_amdahl(workers, times)
+
+
 @pytest.mark.parametrize("contention, coherence", [(0.0, 0.0), (0.1, 0.0), (0.03, 0.002)])
 def test_usl_is_found_again(contention, coherence):
     law = Usl(contention, coherence)
@@ -47,9 +67,11 @@ def test_usl_without_coherence_is_amdahl_and_with_it_the_speedup_falls_again():
     assert str(law) == "USL, 5 % contention, 1 % coherence"
 
 
-def test_usl_has_no_negative_parts():
+def test_usl_has_no_negative_parts_and_needs_three_points():
     fit = fit_usl([1, 2, 4], [1.0, 0.4, 0.2])  # faster than ideal
     assert (fit.contention, fit.coherence) == (0, 0)
+    with pytest.raises(ValueError, match="two other numbers"):
+        fit_usl([1, 2], [1.0, 0.5])
 
 
 def test_every_thread_comes_to_every_barrier():

@@ -8,6 +8,12 @@ from cnnlab.plots import challenge
 matplotlib.use("Agg")
 
 
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
 @pytest.mark.parametrize("floor, bound", [(0.5, ["roof"]), (None, [])])
 def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys, floor, bound):
     seconds = {"rung": 8.0, "vector": 1.0, "mine": 2.0}
@@ -26,4 +32,39 @@ def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys
     assert ("25% of the roof" in said) == bool(floor)
     if floor:
         assert ax.lines[-1].get_xdata()[0] == 16  # times faster than the first rung
-    plt.close("all")
+
+
+def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
+    monkeypatch.setattr(challenge.device, "exercise", lambda *_: True)
+    monkeypatch.setattr(challenge, "count", lambda *_: ({"rung": 4000, "mine": 2000}, 1000))
+    ax = challenge.challenge_traffic("relu", print)
+    assert ax.figure.get_suptitle() == "Your relu moves 2 times the least bytes"
+    assert [text.get_text() for text in ax.texts][::2] == ["any kernel must", "2 kB, 2 times that"]
+    assert ax.lines[0].get_xdata()[0] == 1
+    assert capsys.readouterr().out == "Your relu moves 2 times the least bytes, rung 4.\n"
+    monkeypatch.setattr(challenge.device, "exercise", lambda *_: False)
+    assert challenge.challenge_traffic("relu", print) is None
+
+
+@pytest.mark.parametrize(
+    "moved, said",
+    [
+        ({"a": 4000, "b": 2000}, "relu: “b” moves the least, 2 times what any kernel must"),
+        ({"a": 4000, "b": 1000, "c": 1000}, "relu: 2 of 3 move the least, 1 times"),
+    ],
+)
+def test_without_a_gpu_the_bytes_are_drawn(monkeypatch, moved, said):
+    monkeypatch.setattr(challenge.cuda, "gpu", lambda: (False, ""))
+    monkeypatch.setattr(challenge, "count", lambda *_: (moved, 1000))
+    ax = challenge.rungs("relu", {})
+    assert ax.figure.get_suptitle().startswith(said)
+    assert "kB moved" in ax.get_xlabel()
+
+
+def test_on_a_gpu_the_times_are_drawn(monkeypatch):
+    timings = {name: Timing(name, (t,) * 9) for name, t in {"a": 2e-5, "b": 1e-5}.items()}
+    monkeypatch.setattr(challenge.cuda, "gpu", lambda: (True, "GPU: Tesla T4"))
+    monkeypatch.setattr(challenge, "event_times", lambda *_: timings)
+    ax = challenge.rungs("relu", {})
+    assert ax.figure.get_suptitle() == "relu, on GPU: Tesla T4: the fastest is “b”"
+    assert "times faster than a" in ax.get_xlabel() and "batch of 256" in ax.get_xlabel()

@@ -82,9 +82,19 @@ def test_figures_are_frames_too_and_a_notebook_does_not_show_them_again():
     assert shown._repr_html_() == shown.html and 'data-width="300px"' in shown.html
 
 
-def test_each_frame_has_a_caption():
-    with pytest.raises(ValueError, match="shorter"):
-        stepper([bar(1), bar(2)], title="t", captions=["a"])
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (([], "t", []), "frames: expected at least one"),
+        (([bar(1)], " ", ["a"]), "title: expected some words"),
+        (([bar(1), bar(2)], "t", ["a"]), "captions: expected one for each of 2 frames, got 1"),
+        (([bar(1)], "t", [""]), "captions: expected one for each of 1 frames, got 1, 1 of them"),
+    ],
+)
+def test_bad_input_is_named(arguments, problem):
+    frames, title, captions = arguments
+    with pytest.raises(ValueError, match=problem):
+        stepper(frames, title=title, captions=captions)
 
 
 def test_too_many_bytes_are_refused():
