@@ -26,15 +26,19 @@ def folded(name: str) -> str:
 
 def of_lesson(name: str) -> list[str]:
     """The model answers of a lesson as markdown, in order; none if it has no file of exercises."""
-    file = EXERCISES / f"lesson_{parts.number(name)}.py"
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    text = own_file(name)
     return [shown(text, function) for function in exercises(text)]
+
+
+def own_file(name: str) -> str:
+    """The text of a lesson's file in the package; empty if it has none."""
+    file = EXERCISES / f"lesson_{parts.number(name)}.py"
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def exercises(text: str) -> list[ast.FunctionDef]:
     """The functions of a lesson's file that answer an exercise, in order."""
-    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-    return [function for function in functions if kind(function)]
+    return [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and kind(n)]
 
 
 def kind(function: ast.FunctionDef) -> str | None:

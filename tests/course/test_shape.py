@@ -54,8 +54,7 @@ def gaps(nb: NotebookNode, name: str) -> Iterator[str]:
     marked = [re.match(r" ●{1,3} \S", rest) for _, rest in asked]
     if not all(marked) or len(marked) != len(answers.of_lesson(name)):
         yield "marks"
-    file = answers.EXERCISES / f"lesson_{parts.number(name)}.py"
-    own = answers.exercises(file.read_text(encoding="utf-8")) if file.is_file() else []
+    own = answers.exercises(answers.own_file(name))
     shown = [checks.find(f"lesson.{each.name}(") for each in own]
     if shown != sorted(shown):
         yield "order"

@@ -33,14 +33,7 @@ def one_chain(dz, db):
         db[f] = total
 
 
-@numba.njit(fastmath=True)
-def reordered(dz, db):
-    for f in range(dz.shape[1]):
-        total = np.float32(0)
-        for p in range(dz.shape[0]):
-            for m in range(dz.shape[2]):
-                total += dz[p, f, m]
-        db[f] = total
+reordered = numba.njit(fastmath=True)(one_chain.py_func)
 
 
 @numba.njit
