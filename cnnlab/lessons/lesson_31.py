@@ -97,7 +97,7 @@ def tile_turns(pitch):
     "Count: 6 maps, 10 blocks, 256 threads. What would be right?",
     "One of the five is sound: where a warp wants a single word, it is handed to all at once.",
 )
-def their_kernel():
+def fp_f():
     """An array has six maps, and ten blocks ask; a product for each of 216 inputs, once."""
     return ["out of bounds", "wrong sum", "wrong sum", "sound", "race"]
 

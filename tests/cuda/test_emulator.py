@@ -1,9 +1,7 @@
 import contextlib
-import re
 import sys
 from types import SimpleNamespace
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from cnnlab import cuda
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator import Emulated, compiler
 from cnnlab.runtime.files import replacing
-from tests.source import NOTEBOOKS
 
 GRID = """
 extern "C" __global__ void where(int* out, int n)
@@ -231,22 +228,11 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
         cuda.load("convolution")
 
 
-def sources():
-    """Each source of the course, and each cell of CUDA C of its lessons."""
-    for file in sorted(SOURCES.glob("*.cu")):
-        yield pytest.param(file.read_text(), id=file.stem)
-    for file in sorted(NOTEBOOKS.glob("*.ipynb")):
-        for k, cell in enumerate(nbformat.read(file, as_version=4).cells):
-            head, _, text = cell.source.partition("\n")
-            if re.fullmatch(r"%%cuda \w+", head):
-                yield pytest.param(text, id=f"{file.stem}-{k}")
-
-
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("text", list(sources()))
-def test_nvidias_compiler_accepts_every_source(text, architecture):
+@pytest.mark.parametrize("file", sorted(SOURCES.glob("*.cu")), ids=lambda file: file.stem)
+def test_nvidias_compiler_accepts_every_source(file, architecture):
     core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
-    program = core.Program(text, "c++", core.ProgramOptions(arch=architecture))
+    program = core.Program(file.read_text(), "c++", core.ProgramOptions(arch=architecture))
     assert len(program.compile("cubin").code) > 1000
 
 

@@ -1,16 +1,10 @@
 """Answers to the exercises of lesson 31, right and wrong."""
 
-import numpy as np
+import math
+from collections import Counter
 
 from cnnlab import cuda
-from cnnlab.lessons.lesson_31 import (
-    butterfly,
-    challenge_registers,
-    halo,
-    race,
-    their_kernel,
-    tile_turns,
-)
+from cnnlab.lessons.lesson_31 import butterfly, challenge_registers, fp_f, halo, race, tile_turns
 
 
 def changed(exercise, *pairs):
@@ -27,12 +21,7 @@ def one_result(x, w, b, z, stride=1):
 
 
 def counted(pitch):
-    return max(np.bincount(np.add.outer(pitch * np.arange(4), np.arange(8)).ravel() % 32))
-
-
-def starts(pitch):
-    """How many rows begin in the same bank, as if a row were one word."""
-    return max(sum((row - first) * pitch % 32 == 0 for row in range(4)) for first in range(4))
+    return max(Counter((i // 8 * pitch + i % 8) % 32 for i in range(32)).values())
 
 
 SHUFFLES = "for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffff, sum, by);"
@@ -50,7 +39,7 @@ RIGHT = [
     (butterfly, changed(butterfly, (SHUFFLES, BROADCAST))),
     (race, changed(race, (LAST, "weights[col][i];\n        __syncthreads(); __syncthreads();"))),
     (tile_turns, counted),
-    (their_kernel, SPOTS),
+    (fp_f, SPOTS),
     (halo, changed(halo, ("p >= 0 && p < P", "(unsigned)p < P"))),
 ]  # fmt: skip
 WRONG = [
@@ -63,11 +52,11 @@ WRONG = [
     (race, changed(race, (LAST, "weights[col][i];\n        __syncwarp();")), "race"),
     (race, changed(race, (": 0.0f;\n        __syncthreads();", ": 0.0f;")), "uninitialised read"),
     (tile_turns, lambda pitch: 1 if pitch % 32 in (8, 24) else 2, "tile turns("),
-    (tile_turns, starts, "tile turns("),
+    (tile_turns, lambda pitch: math.gcd(pitch, 32), "tile turns("),
     (tile_turns, lambda pitch: -(-32 // pitch), "tile turns("),
-    (their_kernel, [*SPOTS[:3], "bank conflict", "race"], "4 is not bank conflict"),
-    (their_kernel, ["race", *SPOTS[1:]], "1 is not race"),
-    (their_kernel, [*SPOTS[:2], "sound", *SPOTS[3:]], "3 is not sound"),
+    (fp_f, [*SPOTS[:3], "bank conflict", "race"], "4 is not bank conflict"),
+    (fp_f, ["race", *SPOTS[1:]], "1 is not race"),
+    (fp_f, [*SPOTS[:2], "sound", *SPOTS[3:]], "3 is not sound"),
     (halo, changed(halo, ("p >= 0 && ", "")), "out of bounds"),
     (halo, changed(halo, ("i < edge * edge", "i < 64")), "uninitialised read"),
     (halo, changed(halo, ("blockIdx.y * 8 - (K - 1) + i", "blockIdx.y * 8 + i")), "dx["),
