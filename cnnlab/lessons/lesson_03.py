@@ -5,37 +5,36 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code
-from cnnlab.check.verdict import number_verdict
+from cnnlab.check.verdict import differences, number_verdict
 from cnnlab.plots import stepper
-from cnnlab.plots.style import COLORS, GREY, style
+from cnnlab.plots.style import COLORS, style
 
 IMAGES, BLOCK = 8, 4  # of the stepper: images, and rows and columns of a block of weights
 
 
 def blocking() -> stepper.Stepper:
     """Step through eight images that meet a block of weights: by GEMV, and by a blocked GEMM."""
-    frames, captions = [], []
-    for k in range(1, IMAGES + 1):
-        loaded = {"GEMV": 4 * BLOCK**2 * k, "GEMM": 4 * BLOCK**2}
-        counts = {name: bytes / (BLOCK**2 * k) for name, bytes in loaded.items()}
+    frames, captions, places = [], [], np.arange(BLOCK**2)
+    for k in range(IMAGES):
         with style():
             page = Figure((4.4, 2.2), layout="constrained")
             axes = page.subplots(1, 2)
-        for ax, (name, count) in zip(axes, counts.items(), strict=True):
-            fresh = name == "GEMV" or k == 1
-            shade = COLORS["device" if fresh else "vector"]
-            for j in range(BLOCK**2):
-                ax.text(j % BLOCK, j // BLOCK, "w", color=shade, ha="center", va="center")
-            for n in range(IMAGES):
-                ax.plot(5.5, n / 2 - 0.2, "s", color=shade if n == k - 1 else GREY, ms=7)
-            state = "loaded" if fresh else "in the cache"
-            title = f"{name}: {state}\n{count:.1f} B per multiply-add"
-            ax.set(xlim=(-0.7, 6.2), ylim=(4, -0.8), xticks=[], yticks=[])
-            ax.set_title(title, fontsize=9)
+        for ax, name in zip(axes, ("GEMV", "GEMM"), strict=True):
+            fresh = name == "GEMV" or k == 0
+            look = {"color": COLORS["device" if fresh else "vector"], "marker": "s", "ls": ""}
+            ax.plot(places % BLOCK, places // BLOCK, **look, ms=16)
+            ax.plot([6] * IMAGES, np.arange(IMAGES) / 2 - 0.25, **look | {"color": "#d0d0d0"}, ms=8)
+            ax.plot(6, k / 2 - 0.25, **look, ms=8)
+            count = 4 if name == "GEMV" else 4 / (k + 1)
+            ax.set_title(f"{name}: {count:.2g} B per multiply-add", fontsize=9)
+            ax.set(xlim=(-0.7, 6.5), ylim=(3.7, -0.7), yticks=[])
+            ax.set_xticks([1.5, 6], ["weights", "images"], size=9)
+            ax.tick_params(length=0)
             ax.grid(visible=False)
+            ax.spines[:].set_visible(False)
         frames.append(page)
-        again = "both load the block" if k == 1 else "the GEMV loads the block again"
-        captions.append(f"Image {k} meets the block: {again}.")
+        again = "the GEMV loads the block again" if k else "both load the block"
+        captions.append(f"Image {k + 1} meets the block: {again}.")
     return stepper.stepper(frames, title="A block of weights, eight images", captions=captions)
 
 
@@ -67,14 +66,12 @@ def wrong_gradient(answer) -> str:
     """What is wrong with a gradient of softmax and cross-entropy; "" if nothing is."""
     z = kinds.generator().normal(size=10)
     for logits, label in [(z, 3), (z, 0), (100 * z + 1000, 7)]:
-        p = np.exp(logits - np.logaddexp.reduce(logits))
+        expected = np.exp(logits - np.logaddexp.reduce(logits)) - (np.arange(10) == label)
         got = np.asarray(answer(logits.copy(), label), float)
-        if got.shape != (10,):
-            return f"expected shape (10,), got {got.shape}"
-        for k in range(10):
-            at = f"at logits up to {logits.max():.4g}, label {label}, output {k}"
-            if not (result := number_verdict(at, got[k], p[k] - (k == label), 1e-6)):
-                return result.text
+        if np.isnan(got).any():
+            return f"logits up to {logits.max():.4g}, label {label}: got NaN"
+        if said := differences("gradient", got, expected, np.full(10, 1e-6)):
+            return f"logits up to {logits.max():.4g}, label {label}: {said}"
     return ""
 
 
