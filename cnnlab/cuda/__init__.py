@@ -1,7 +1,7 @@
 """CUDA C: the sources of the kernels, and the two devices that run them.
 
 conv.cu, pool.cu, dense.cu and elementwise.cu have the operations one by one, fused.cu some at once,
-step.cu a whole training step; stationarity.cu has a lesson's alternatives.
+step.cu a whole training step.
 
 `load("conv")` gives the kernels of conv.cu. They run on an NVIDIA GPU through CuPy if there is one,
 and on the emulator otherwise. Within `traced()` the emulator runs them and logs every access.

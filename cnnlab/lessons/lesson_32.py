@@ -1,29 +1,71 @@
-"""The exercises of lesson 32."""
+"""Lesson 32: a stepper through additions to one sum, and the exercises."""
+
+import functools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from cnnlab.check import kinds
+from cnnlab.cuda.emulator.faults import ATOMIC
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, INK
 
-ATOMIC = 2
+
+def additions(runs: Mapping[str, Sequence[tuple]], title: str) -> Stepper:
+    """A stepper through what two threads do to one sum, a column for each run.
+
+    A run has a state for each access: in words, its thread, the sum after it, and what each thread
+    holds.
+    """
+    n = max(map(len, runs.values()))
+    runs = {name: run + [("done", 0, *run[-1][2:])] * (n - len(run)) for name, run in runs.items()}
+    steps = [{name: run[k] for name, run in runs.items()} for k in range(n)]
+    said = ["; ".join(f"{name}: {state[0]}" for name, state in step.items()) for step in steps]
+    said[-1] += "; the sums: " + ", ".join(f"{state[2]}" for state in steps[-1].values())
+    frames = [functools.partial(draw, step) for step in steps]
+    return stepper(frames, title=title, captions=[f"{text}." for text in said])
 
 
-@kinds.number(
-    "In how many windows of a map does the pixel lie?",
-    "25 windows of each map, and there are six maps.",
+def draw(states: Mapping[str, tuple], ax: Axes) -> None:
+    """The sum above, what two threads hold below, an arrow for the access: a column for each."""
+    ax.set(xlim=(0, 2 * len(states)), ylim=(0, 3))
+    ax.axis("off")
+    look = {"ha": "center", "va": "center", "fontsize": 8}
+    box = look | {"bbox": {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": INK}}
+    for x, (name, (what, active, total, held)) in enumerate(states.items()):
+        ax.text(2 * x + 1, 2.8, name, **look | {"fontsize": 10})
+        ax.text(2 * x + 1, 2.2, f"sum {total}", **box)
+        for who in (0, 1):
+            ax.text(2 * x + 0.5 + who, 0.9, f"thread {who}\n{held.get(who, '–')}", **box)
+        if what != "done" and "own" not in what:
+            ends = (2 * x + 1, 2.0), (2 * x + 0.5 + active, 1.25)
+            start, end = ends if "loads" in what else ends[::-1]
+            ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": COLORS["vector"]})
+        ax.text(2 * x + 1, 0.2, what, **look)
+
+
+# --- exercises ------------------------------------------------------------------------------------
+
+
+@kinds.choice(
+    ("sums, stride 4", "sums, stride 2", "maxima, stride 4", "maxima, stride 2"),
+    "Does it add the products up, or keep one of them? And where does the window of y = 1 begin?",
+    "fmaxf keeps the largest, and windows begin at 2y and 2x.",
 )
-def reads():
-    """25 places of each of six maps. At the border of the image it is fewer."""
-    return 6 * 5 * 5
+def pooling():
+    """No access is at fault: only a reference could tell. Two thirds of a map are never read."""
+    return "maxima, stride 2"
 
 
-def _atomic(mine, dz, db):
+def _over(mine, dz, db):
     db[...] = 0
     mine.over("my_bias", dz.size, dz, db, *dz.shape[:2], dz[0, 0].size)
 
 
 @kinds.cuda_c(
     "conv_backward_bias",
-    _atomic,
+    _over,
     "Two threads read the same sum, both add, both write: one addition is lost.",
     "atomicAdd(&place, value) does it in one piece.",
 )
@@ -38,13 +80,41 @@ extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int
 """
 
 
-@kinds.number(
-    "How many elements has dz for one image, and how many atomics does a thread make?",
-    "6 maps of 24 × 24, for each of 64 images; one atomic each.",
+def _a_block_a_map(mine, dz, db):
+    db[...] = 0
+    n, f = dz.shape[:2]
+    mine.launch("my_bias", (n * f,), (256,), dz, db, n, f, dz[0, 0].size)
+
+
+def _one_each(traces: Sequence) -> str:
+    for trace in traces:
+        writes, blocks = sum(map(len, trace.requests("db", True))), len(np.unique(trace.block))
+        if writes > blocks:
+            return f"{blocks} blocks write {writes} times to db; once each will do."
+    return ""
+
+
+@kinds.cuda_c(
+    "conv_backward_bias",
+    _a_block_a_map,
+    "A block has map blockIdx.x, `size` elements from dz + blockIdx.x * size on, and one filter.",
+    "Zero one shared sum, wait, add to it atomically, wait; then one thread adds it to db.",
+    also=_one_each,
 )
-def atomics():
-    """One for each element; after a tree it would be one a block that stays in its map."""
-    return 64 * 6 * 24 * 24
+def privatised():
+    """One global atomic a map, not 576. Shuffles would spare most of those in shared memory."""
+    return """
+extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int size)
+{
+    __shared__ float sum;
+    if (threadIdx.x == 0) sum = 0;
+    __syncthreads();
+    for (int j = threadIdx.x; j < size; j += blockDim.x)
+        atomicAdd(&sum, dz[blockIdx.x * size + j]);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(&db[blockIdx.x % F], sum);
+}
+"""
 
 
 def _in_two(mine, dz, db):
@@ -54,9 +124,9 @@ def _in_two(mine, dz, db):
     mine.over("my_sum", f, parts, db, n, f)
 
 
-def _no_atomics(traces: list) -> str:
-    result = any((trace.flags & ATOMIC).any() for trace in traces)
-    return "an atomic is used; two stages need none." if result else ""
+def _no_atomics(traces: Sequence) -> str:
+    atomics = any((trace.flags & ATOMIC).any() for trace in traces)
+    return "an atomic is used; two stages need none." * atomics
 
 
 @kinds.cuda_c(
@@ -67,7 +137,7 @@ def _no_atomics(traces: list) -> str:
     also=_no_atomics,
 )
 def two_stages():
-    """The end of the first launch is the barrier that a grid otherwise lacks."""
+    """Without atomics or races every schedule gives the same bits: the bias is deterministic."""
     return """
 extern "C" __global__ void my_parts(const float* dz, float* parts, int N, int F, int size)
 {
