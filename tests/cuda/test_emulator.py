@@ -1,7 +1,9 @@
 import contextlib
+import re
 import sys
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from cnnlab import cuda
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator import Emulated, compiler
 from cnnlab.runtime.files import replacing
+from tests.source import NOTEBOOKS
 
 GRID = """
 extern "C" __global__ void where(int* out, int n)
@@ -228,11 +231,22 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
         cuda.load("convolution")
 
 
+def cuda_sources():
+    """Each source of the package, and each cell of CUDA C that holds a lesson's matter, by name."""
+    result = {file.stem: file.read_text() for file in SOURCES.glob("*.cu")}
+    for path in sorted(NOTEBOOKS.glob("3*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            magic, _, text = cell.source.partition("\n")
+            if re.fullmatch(r"%%cuda \w+", magic) and "matter" in cell.metadata.get("tags", []):
+                result[f"{path.stem} {magic}"] = text
+    return result.items()
+
+
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("file", sorted(SOURCES.glob("*.cu")), ids=lambda file: file.stem)
-def test_nvidias_compiler_accepts_every_source(file, architecture):
+@pytest.mark.parametrize("name, text", cuda_sources())
+def test_nvidias_compiler_accepts_every_source(name, text, architecture):
     core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
-    program = core.Program(file.read_text(), "c++", core.ProgramOptions(arch=architecture))
+    program = core.Program(text, "c++", core.ProgramOptions(arch=architecture))
     assert len(program.compile("cubin").code) > 1000
 
 
