@@ -3,7 +3,6 @@ import re
 import sys
 from types import SimpleNamespace
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -11,6 +10,7 @@ from cnnlab import cuda
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator import Emulated, compiler
 from cnnlab.runtime.files import replacing
+from tests.lessons import breaking
 from tests.source import NOTEBOOKS
 
 GRID = """
@@ -66,12 +66,6 @@ extern "C" __global__ void branch(float* a)
     a[threadIdx.x] = 1;
 }
 """
-ADDS = """
-extern "C" __global__ void adds(const float* a, float* sum)
-{
-    atomicAdd(sum, a[blockIdx.x * blockDim.x + threadIdx.x]);
-}
-"""
 
 
 def test_grids_and_blocks_of_three_dimensions():
@@ -108,12 +102,6 @@ def test_a_lane_keeps_its_value_until_all_have_read_it():
     a = np.arange(32, dtype=np.int32)
     Emulated(BUTTERFLY).launch("butterfly", (1,), (32,), a)
     assert (a == 31 * 32 // 2).all()
-
-
-def test_atomics_add_up():
-    a, total = np.arange(100, dtype=np.float32), np.zeros(1, np.float32)
-    Emulated(ADDS).launch("adds", (10,), (10,), a, total)
-    assert total[0] == a.sum()
 
 
 @pytest.mark.parametrize(
@@ -232,19 +220,16 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
 
 
 def cuda_sources():
-    """Each source of the package, and each cell of CUDA C that holds a lesson's matter, by name."""
-    result = {file.stem: file.read_text() for file in SOURCES.glob("*.cu")}
-    for path in sorted(NOTEBOOKS.glob("3*.ipynb")):
-        for cell in nbformat.read(path, as_version=4).cells:
-            magic, _, text = cell.source.partition("\n")
-            if re.fullmatch(r"%%cuda \w+", magic) and "matter" in cell.metadata.get("tags", []):
-                result[f"{path.stem} {magic}"] = text
-    return result.items()
+    """Each source of the package, and each cell of CUDA C that holds a lesson's matter."""
+    cells = [cell for path in NOTEBOOKS.glob("3*.ipynb") for cell in breaking.read(path)]
+    matter = [cell.source for cell in cells if "matter" in cell.tags]
+    shown = ["//" + text for text in matter if re.match(r"%%cuda \w+\n", text)]
+    return [file.read_text() for file in sorted(SOURCES.glob("*.cu"))] + sorted(shown)
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("name, text", cuda_sources())
-def test_nvidias_compiler_accepts_every_source(name, text, architecture):
+@pytest.mark.parametrize("text", cuda_sources(), ids=lambda text: text.split("\n")[0])
+def test_nvidias_compiler_accepts_every_source(text, architecture):
     core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
     program = core.Program(text, "c++", core.ProgramOptions(arch=architecture))
     assert len(program.compile("cubin").code) > 1000

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from cnnlab import check, cuda
-from cnnlab.check.inputs import CASES, draw
-from cnnlab.check.operation import stride_of
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.kernels import CONTRACT, device
@@ -267,35 +265,28 @@ def test_more_accesses_than_fit_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("add, lost", [("out[0] += a[0]", True), ("atomicAdd(out, a[0])", False)])
 def test_a_shuffled_schedule_loses_what_is_not_atomic(add, lost):
-    source, results = kernel(f"    for (int i = 0; i < n; i++) {add};"), []
+    """Additions of 2 warps in each of 3 blocks: without atomics one of a warp's 32 is left."""
+    source, sums = kernel(f"    for (int i = 0; i < n; i++) {add};"), []
     for schedule in (0, 1, 2, 1):
         kernels, out = Traced(source, schedule=schedule), np.zeros(1, np.float32)
-        kernels.launch("k", (3,), (64,), np.ones(1, np.float32), out, 2)
-        assert bool(kernels.trace.faults()) == lost and len(np.unique(kernels.trace.block)) == 3
-        results.append(out[0])
-    assert results[0] == 3 * 64 * 2 and results[1] == results[3]
-    assert (results[1] <= 3 * 2 * 2 * 2) == lost  # of a warp's 32 additions one is left
+        kernels.launch("k", (3,), (64,), np.ones(1, np.float32), out, 5)
+        assert bool(kernels.trace.faults()) == lost
+        sums.append(out[0])
+    assert sums[0] == 3 * 64 * 5 and sums[1] == sums[3]
+    assert all((each <= 3 * 2 * 5) == lost for each in sums[1:])
 
 
-def test_a_shuffled_schedule_keeps_barriers_and_shuffles_and_takes_blocks_in_any_order():
-    dz, orders = np.arange(24, dtype=np.float32).reshape(2, 3, 2, 2), set()
+def test_a_shuffled_schedule_keeps_barriers_and_takes_blocks_in_any_order():
+    dz, orders = floats(24).reshape(2, 3, 2, 2), set()
     for schedule in range(1, 9):
         db = np.full(3, np.nan, np.float32)
         with cuda.traced(schedule=schedule) as traces:
             device.conv_backward_bias(dz, db)
-        assert np.array_equal(db, dz.sum((0, 2, 3))) and traces[0].faults() == []
+        assert np.array_equal(db, dz.sum((0, 2, 3))) and not traces[0].faults()
         orders.add(tuple(dict.fromkeys(traces[0].block.tolist())))
-    assert 1 < len(orders) <= 6 and {len(order) for order in orders} == {3}
+    assert len(orders) > 1 and all(sorted(order) == [0, 1, 2] for order in orders)
 
 
 @pytest.mark.parametrize("operation", CONTRACT)
 def test_the_courses_kernels_are_right_and_have_no_faults(operation):
-    function = getattr(device, operation)
-    assert check.kernel(operation, function)
-    for case in (each.suited(operation) for each in CASES[:4]):
-        arrays = list(draw(operation, case).values())
-        if operation != "cross_entropy":
-            arrays[-1][...] = np.nan
-        with cuda.traced() as traces:
-            function(*arrays, **stride_of(operation, case))
-        assert traces and [fault for t in traces for fault in t.faults()] == []
+    assert check.kernel(operation, getattr(device, operation))
