@@ -48,24 +48,6 @@ extern "C" __global__ void butterfly(int* a)
     a[threadIdx.x] = sum;
 }
 """
-RETURNS_EARLY = """
-extern "C" __global__ void early(float* a, int n)
-{
-    if (threadIdx.x >= n) return;
-    a[threadIdx.x] = 1;
-    __syncthreads();
-}
-"""
-BARRIER_IN_A_BRANCH = """
-extern "C" __global__ void branch(float* a)
-{
-    if (threadIdx.x < 7)
-        __syncthreads();
-    else
-        __syncwarp();
-    a[threadIdx.x] = 1;
-}
-"""
 
 
 def test_grids_and_blocks_of_three_dimensions():
@@ -102,28 +84,6 @@ def test_a_lane_keeps_its_value_until_all_have_read_it():
     a = np.arange(32, dtype=np.int32)
     Emulated(BUTTERFLY).launch("butterfly", (1,), (32,), a)
     assert (a == 31 * 32 // 2).all()
-
-
-@pytest.mark.parametrize(
-    "source, arguments, words",
-    [
-        (
-            RETURNS_EARLY,
-            (3,),
-            r"\(0, 0, 0\) waits at a barrier in line 6 .*\(3, 0, 0\) never reaches: it has",
-        ),
-        (
-            BARRIER_IN_A_BRANCH,
-            (),
-            r"\(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\) does not reach",
-        ),
-    ],
-)
-def test_a_barrier_that_some_threads_miss_is_named(source, arguments, words):
-    kernels = Emulated(source)
-    (name,) = kernels.parameters
-    with pytest.raises(RuntimeError, match=words):
-        kernels.launch(name, (1,), (32,), np.zeros(32, np.float32), *arguments)
 
 
 @pytest.mark.parametrize(

@@ -251,12 +251,6 @@ def test_far_out_of_bounds_stops_the_kernel_and_is_named():
     assert (out == 1).all()
 
 
-def test_a_barrier_in_a_branch_is_named_when_traced_too():
-    body = "    if (threadIdx.x < 7)\n        __syncthreads();"
-    with pytest.raises(RuntimeError, match=r"k: block \(0, 0, 0\): thread .* barrier in line 4"):
-        trace(kernel(body), floats(1), floats(1), 0)
-
-
 def test_more_accesses_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("cnnlab.cuda.emulator.traced.MOST", 1000)
     with pytest.raises(RuntimeError, match="expected at most 1,000 accesses to trace, got more"):
