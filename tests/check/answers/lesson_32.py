@@ -43,8 +43,19 @@ WARPS = """    float mine = 0;
 FIRST = "if (threadIdx.x == 0) for (int j = 0; j < size; j++) sum += dz[blockIdx.x * size + j];"
 EACH = ADD.replace("&sum", "&db[blockIdx.x % F]")  # no sum of the block's own
 PLAIN = "sum += dz[blockIdx.x * size + j]"
+
+
+def together():
+    text = two_stages.model().source.replace("if (f >= F) return;", "if (blockIdx.x > 0) return;")
+    return cuda.Kernels(text.replace("float sum = 0;\n    " + SUM, TOGETHER))
+
+
 SUM = "for (int n = 0; n < N; n++) sum += parts[n * F + f];\n    db[f] = sum;"
 ATOMICS = "db[f] = 0; for (int n = 0; n < N; n++) atomicAdd(&db[f], parts[n * F + f]);"
+# All threads of a block add atomically, in whatever order.
+TOGETHER = """for (int j = f; j < F; j += blockDim.x) db[j] = 0;
+    __syncthreads();
+    for (int j = f; j < N * F; j += blockDim.x) atomicAdd(&db[j % F], parts[j]);"""
 RIGHT = [
     (atomic, lines("if (i < N * F * size) atomicAdd(&db[i / size % F], dz[i]);")),
     (atomic, lines(ALONE)),
@@ -80,4 +91,5 @@ WRONG = [
     (two_stages, stages("j < size", "j < size - 1"), "db["),
     (two_stages, stages("parts[n * F + f]", "parts[f * N + n]"), "db["),
     (two_stages, stages(SUM, ATOMICS), "an atomic is used"),
+    (two_stages, together(), "different sums"),
 ]  # fmt: skip
