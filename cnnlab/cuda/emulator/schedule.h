@@ -73,23 +73,23 @@ static bool run_block() {
     }
     while (n_done < n) {
         bool progress = false;
-        size_t first_warp = schedule ? draw(n_warps) : 0;
-        for (size_t k = 0; k < n_warps * warpSize; k++) {
-            if (schedule && progress && k % warpSize == 0) break;  // after a single warp
-            running = (first_warp * warpSize + k) % (n_warps * warpSize);
-            if (running >= n) continue;
-            Fibre& f = fibres[running];
-            if (f.state != READY) continue;
-            bool first = !f.stack;
-            if (first) new_stack(f, n_stacks);
-            threadIdx = f.index;
-            emulator_switch((void**)&scheduler, f.stack);
-            scheduler = nullptr;
-            if (interrupted) fail("interrupted");
-            if (error[0]) return false;
-            progress = true;
-            n_done += f.state == DONE;
-            n_stacks += first && f.state != DONE;  // or the next thread can have the stack
+        size_t chosen = schedule ? draw(n_warps) : 0;
+        for (size_t k = 0; k < n_warps && !(schedule && progress); k++) {
+            running = (chosen + k) % n_warps * warpSize;
+            for (size_t end = running + warpSize; running < n && running < end; running++) {
+                Fibre& f = fibres[running];
+                if (f.state != READY) continue;
+                bool first = !f.stack;
+                if (first) new_stack(f, n_stacks);
+                threadIdx = f.index;
+                emulator_switch((void**)&scheduler, f.stack);
+                scheduler = nullptr;
+                if (interrupted) fail("interrupted");
+                if (error[0]) return false;
+                progress = true;
+                n_done += f.state == DONE;
+                n_stacks += first && f.state != DONE;  // or the next thread can have the stack
+            }
         }
         if (n_done == n) break;
         for (size_t first = 0; first < n; first += warpSize)
