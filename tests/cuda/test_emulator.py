@@ -118,28 +118,6 @@ def test_a_wrong_array_is_named(array, error, words):
         Emulated(REVERSE).launch("revers", (1,), (4,), array)
 
 
-@pytest.mark.parametrize(
-    "source, error, words",
-    [
-        ("int a;", ValueError, "expected a __global__ function, got none"),
-        (
-            "__global__ void k(image* a) {}",
-            ValueError,
-            r"expected parameters of .* got 'image\* a'",
-        ),
-        (
-            "__global__ void k(int* a)\n{ __managed__ int b; }",
-            ValueError,
-            "source: the emulator does not know __managed__: line 2: { __managed__ int b; }",
-        ),
-        ("__global__ void k(int* a) { a[0] = b; }", RuntimeError, r"kernel.cu:1.*'b' was not"),
-    ],
-)
-def test_sources_that_cannot_be_run_are_refused_with_the_reason(source, error, words):
-    with pytest.raises(error, match=words):
-        Emulated(source)
-
-
 def test_no_compiler_is_said(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CXX", "")
