@@ -111,6 +111,10 @@ def test_accesses_far_outside_stop_the_kernel(body, n, before, words):
          r"line 6: .* takes the value of thread \(16, 0, 0\), which has returned"),
         ("    out[0] = __shfl_sync(0xfffe, a[0], 1);",
          r"line 4: thread \(0, 0, 0\) is not in its own mask, 0x0000fffe"),
+        ("    float4 v = *(const float4*)(a + 1);\n    out[0] = v.x;",
+         r"line 4: thread \(0, 0, 0\) .*misaligned address: 'const struct float4' must lie"),
+        ("    out[0] = (int)(n + 3e9f);", "line 4: .* a float that is NaN or outside of 'int'"),
+        ("    out[0] = 1 << (n + 32);", "line 4: .* 'int' is shifted by less than 0 or by all"),
         ("    __shared__ float big[20000];\n    big[threadIdx.x] = 1;",
          "expected at most 49152 bytes of shared memory in a block, got 80000 with big"),
     ],
@@ -149,6 +153,54 @@ COPY = "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) out[i
 
 def floats(n: int) -> np.ndarray:
     return np.arange(n, dtype=np.float32)
+
+
+LAST = """    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        out[blockIdx.x + 1] = a[blockIdx.x];
+        FENCE
+        last = atomicInc(&count, gridDim.x) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && threadIdx.x == 0)
+        for (int b = 0; b < gridDim.x; b++) out[0] += out[b + 1];"""
+ADD = """    unsigned* p = (unsigned*)out;
+    unsigned old = *p, seen;
+    do old = atomicCAS(p, seen = old, __float_as_uint(1 + __uint_as_float(old)));
+    while (seen != old);"""
+MIXED = """    int* p = (int*)out;
+    if (threadIdx.x == 0) { out[2] = p[0]; atomicAdd(p, 1); }
+    if (threadIdx.x == 9) out[1] = p[0];"""
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (LAST.replace("FENCE", "__threadfence();"), ""),
+        (LAST.replace("FENCE", ""), r"race, line 12: .* block 0 writes it in line 6"),
+        (ADD, ""),
+        ("    int* p = (int*)out;\n    atomicExch(p, *p + 1);", "race, line 5"),
+        (MIXED, "race, line 6: thread 0 of block 0 changes atomically it in line 5"),
+        ("    out[0] = 1;\n    out[1] = __ldg(out);", "race, line 5: .* by __ldg, and the kernel"),
+    ],
+)
+def test_atomics_order_what_they_do_order(body, words):
+    kernels = Traced(kernel(body, "__device__ unsigned count = 0;"))
+    kernels.launch("k", (3,), (32,), np.ones(4, np.float32), np.zeros(8, np.float32), 0)
+    found = "\n".join(map(str, kernels.trace.faults()))
+    assert re.search(words, found) if words else not found
+
+
+@pytest.mark.parametrize(
+    "body, before, words",
+    [
+        ("    float own[n];\n    out[0] = own[0];", "", "variable length array"),
+        ("    out[0] = f(a[0]);", "float f(float x) { return x; }", "__device__ before f: line 1"),
+    ],
+)
+def test_what_no_gpu_compiles_is_refused(body, before, words):
+    with pytest.raises((RuntimeError, ValueError), match=words):
+        Emulated(kernel(body, before))
 
 
 @pytest.mark.parametrize("device", [Emulated, Traced])

@@ -17,7 +17,8 @@ from cnnlab.runtime.files import replacing
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
 ALWAYS = (
     "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1",
-    "-fsanitize=integer-divide-by-zero", "-fvisibility=hidden",
+    "-fsanitize=integer-divide-by-zero,alignment,shift-exponent,float-cast-overflow",
+    "-fvisibility=hidden", "-Werror=vla",
 )  # fmt: skip
 PLAIN = ("-O2",)
 ERRORS = 5  # shown at most: the first ones matter
@@ -48,7 +49,7 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     With -Wall among the options, the compiler's warnings about the kernel lie beside the library,
     see `warnings`. Raises RuntimeError with the compiler's errors.
     """
-    command = [*compiler(), *ALWAYS, *(() if "-Wall" in options else ("-w",)), *options]
+    command = [*compiler(), *ALWAYS, *options]
     digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]
     library, own = (folder / f"{digest}.so" for folder in (files.folder("cuda"), own_folder()))
     if library.exists() or own.exists():
@@ -86,7 +87,8 @@ def compiled(text: str, command: list[str]) -> tuple[bytes, str]:
             said += done.stderr
             if done.returncode:
                 raise RuntimeError("the CUDA source does not compile:\n" + errors(said, text))
-        result = "\n".join(line for line in said.splitlines() if "kernel.cu:" in line)
+        lines = said.splitlines() if "-Wall" in command else ()
+        result = "\n".join(line for line in lines if "kernel.cu:" in line)
         return Path(folder, "kernel.so").read_bytes(), result
 
 

@@ -37,6 +37,7 @@ static const int warpSize = 32;
 
 namespace emulator {
 
+enum { WRITE = 1, ATOMIC = 2, READ_ONLY = 8, COMPARED = 16 };  // flags of an access
 enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE };
 const size_t GUARD = 256;  // bytes before and after a shared array
 const size_t MOST_SHARED = 48 * 1024;
@@ -122,16 +123,15 @@ public:
         return true;
     }
 };
-enum { WRITE = 1, ATOMIC = 2 };
 static bool watched;  // whether this block is traced
 static void choose(size_t block, size_t total);
 static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where);
 static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared);
-#define NOTE_ATOMIC(address) emulator::note(address, sizeof *(address), 3, __builtin_return_address(0))
+#define NOTE(address, flags) emulator::note(address, sizeof *(address), flags, __builtin_return_address(0))
 #else
 inline void choose(size_t, size_t) {}
 inline void note_array(const char*, const void*, size_t, size_t, bool) {}
-#define NOTE_ATOMIC(address)
+#define NOTE(address, flags)
 #endif
 
 // A __shared__ array: blocks run one at a time, so one copy will do. Each block finds NaN in it.

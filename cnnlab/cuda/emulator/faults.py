@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 WARP = 32  # threads
-WRITE, ATOMIC = 1, 2
+WRITE, ATOMIC, READ_ONLY, COMPARED = 1, 2, 8, 16  # by __ldg; by atomicCAS
 FAR = 16 * 1024  # elements: an index so far outside is not near its array
 
 
@@ -71,14 +71,15 @@ class Accesses:
 
     `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
     outside it; `line` is the line of the source, and `place` the instruction; `step` is a number
-    for each iteration of the loops around it; `flags` has 1 for a write and 2 for an atomic;
+    for each iteration of the loops around it; `flags` has WRITE, ATOMIC and so on;
     `barriers` and `warp_steps` count the barriers of the block, and of the warp, that the thread
     had passed.
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
-    the faults that it saw. `touched` has a row for each sector of the arguments and each block, of
-    all blocks: the sector's number, and flags, see `cnnlab.cuda.emulator.cache`.
+    the faults that it saw. `fenced`: the source has a __threadfence. `touched` has a row for each
+    sector of the arguments and each block, of all blocks: the sector's number, and flags, see
+    `cnnlab.cuda.emulator.cache`.
     """
 
     kernel: str
@@ -98,6 +99,7 @@ class Accesses:
     beyond: list[dict] = field(default_factory=list)
     compiler: list[KernelFault] = field(default_factory=list)
     sampled: tuple[int, int] | None = None
+    fenced: bool = False
     touched: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -107,7 +109,7 @@ class Accesses:
         """Out of bounds, uninitialised reads, writes to const, races: one per kind, line, array."""
         each = self._by_element()
         result = [*each._outside(), *each._beyond(), *each._unwritten(), *each._constants()]
-        result += [*each._races(), *self.compiler]
+        result += [*each._read_only(), *each._races(), *self.compiler]
         return sorted({(f.kind, f.line, f.text): f for f in result}.values(), key=lambda f: f.line)
 
     def _by_element(self) -> "Accesses":
@@ -190,6 +192,14 @@ class Accesses:
             what = f"writes {self._element(row)}, a const argument"
             yield self._fault("write to const", row, n, what)
 
+    def _read_only(self) -> Iterator[KernelFault]:
+        """Elements that are read by __ldg, and that the kernel writes."""
+        keys = joined(self.array, self.index)
+        written = np.isin(keys, keys[self.flags & WRITE > 0])
+        for row, n in self._each(np.flatnonzero(written & (self.flags & READ_ONLY > 0))):
+            what = f"reads {self._element(row)} by __ldg, and the kernel writes it"
+            yield self._fault("race", row, n, what)
+
     def _unwritten(self) -> Iterator[KernelFault]:
         """Reads before any write: of shared memory, or of an output's NaN."""
         shared = self._of_array("shared", False)
@@ -208,8 +218,15 @@ class Accesses:
             yield self._fault("uninitialised read", row, n, what)
 
     def _races(self) -> Iterator[KernelFault]:
-        """Two accesses to an element by different threads, one a write, with no barrier between."""
+        """Two accesses to an element by different threads, one a write, with no barrier between.
+
+        No race is a read for the sake of an atomicCAS, which finds out whether it was in time.
+        """
         shared, known = self._of_array("shared", False), self.array >= 0
+        own = joined(self.array, self.index, self.block, self.thread)
+        order = np.argsort(own, kind="stable")
+        guessed = (own[order][1:] == own[order][:-1]) & (self.flags[order][1:] & COMPARED > 0)
+        known[order[:-1][guessed]] &= self.flags[order[:-1][guessed]] & WRITE > 0
         warp, seen = self.thread // WARP, set()
         everywhere = joined(self.array, self.index)
         epoch = joined(everywhere, self.block, self.barriers)
@@ -221,16 +238,28 @@ class Accesses:
         ):
             for a, b in self._conflicts(keys, who, np.flatnonzero(rows)):
                 lines = *sorted((int(self.line[a]), int(self.line[b]))), int(self.array[a])
-                if lines in seen:
+                if lines in seen or (who is self.block and self._handed_over(*sorted((a, b)))):
                     continue
                 seen.add(lines)
                 first, second = (self._does(row) for row in sorted((a, b)))
                 text = f"{first}, and {second} with no barrier between: {self._element(a)}"
                 yield KernelFault("race", int(self.line[max(a, b)]), text)
 
+    def _handed_over(self, a: int, b: int) -> bool:
+        """Whether block after block changes one element atomically, between two accesses.
+
+        With a fence before it, as the last block to arrive reads what the others have written.
+        """
+        atomic = self.fenced & (self.flags & ATOMIC > 0)
+        row, key = np.arange(len(self)), joined(self.array, self.index)
+        gives = atomic & (self.block == self.block[a]) & (row > a)
+        takes = atomic & (self.block == self.block[b]) & (row < b)
+        return bool(np.isin(key[gives], key[takes]).any())
+
     def _does(self, row: int) -> str:
         verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}
-        return f"{self._who(row)} {verbs[int(self.flags[row])]} it in line {self.line[row]}"
+        verb = verbs[int(self.flags[row]) & (WRITE | ATOMIC)]
+        return f"{self._who(row)} {verb} it in line {self.line[row]}"
 
     def _conflicts(self, keys, who, rows) -> Iterator[tuple[int, int]]:
         """Pairs of accesses with equal keys and different `who`: one a write, not both atomic."""
@@ -250,8 +279,11 @@ class Accesses:
         # One example per set of lines will do, and there are few sets: some 500 groups show all.
         for start in starts[:: max(1, len(starts) // 500)]:
             members = order[start : np.searchsorted(group[order], group[order[start]], "right")]
-            for i in members[np.argsort(flags[members] != WRITE, kind="stable")][:1]:
+            writers = members[flags[members] & WRITE > 0]
+            writers = writers[np.argsort(flags[writers] & ATOMIC, kind="stable")]
+            for i in (writers[0], *writers[who[writers] != who[writers[0]]][:1]):
                 partner = (who[members] != who[i]) & ((flags[members] | flags[i]) & WRITE > 0)
                 partner &= (flags[members] & flags[i] & ATOMIC) == 0
-                for j in members[partner][:1]:
-                    yield int(rows[i]), int(rows[j])
+                if partner.any():
+                    yield int(rows[i]), int(rows[members[partner][0]])
+                    break

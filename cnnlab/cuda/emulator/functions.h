@@ -14,7 +14,7 @@ typedef unsigned char uchar;
 #define ATOMIC(name, after)                                                                    \
     template <class T> QUIET __attribute__((noinline)) T name(T* address,                      \
                                                               std::common_type_t<T> value) {   \
-        NOTE_ATOMIC(address);                                                                  \
+        NOTE(address, emulator::WRITE | emulator::ATOMIC);                                     \
         T before = *address;                                                                   \
         *address = after;                                                                      \
         return before;                                                                         \
@@ -24,6 +24,8 @@ typedef unsigned char uchar;
     }
 ATOMIC(atomicAdd, before + value)
 ATOMIC(atomicSub, before - value)
+ATOMIC(atomicInc, before >= value ? 0 : before + 1)
+ATOMIC(atomicDec, before == 0 || before > value ? value : before - 1)
 ATOMIC(atomicMax, before < value ? value : before)
 ATOMIC(atomicMin, value < before ? value : before)
 ATOMIC(atomicExch, value)
@@ -32,7 +34,7 @@ ATOMIC(atomicAnd, before & value)
 ATOMIC(atomicXor, before ^ value)
 template <class T> QUIET __attribute__((noinline)) T atomicCAS(T* address, std::common_type_t<T> compare,
                                                                std::common_type_t<T> value) {
-    NOTE_ATOMIC(address);
+    NOTE(address, emulator::WRITE | emulator::ATOMIC | emulator::COMPARED);
     T before = *address;
     if (before == compare) *address = value;
     return before;
@@ -72,6 +74,20 @@ QUIET __attribute__((noinline)) static void broken(const char* what, int line) {
 
 }  // namespace emulator
 
+// What C++ leaves undefined; the compiler calls these, see its -fsanitize, and says where.
+struct EmulatorType { uint16_t kind, info; char name[1]; };  // as the sanitizer lays them out
+struct EmulatorPlace { const char* file; uint32_t line, column; EmulatorType *type, *other; };
+#define UNDEFINED(name, ...)                                                               \
+    extern "C" QUIET void __ubsan_handle_##name(EmulatorPlace* at, uintptr_t, uintptr_t) { \
+        char text[200];                                                                    \
+        snprintf(text, sizeof text, __VA_ARGS__);                                          \
+        emulator::broken(text, at->line);                                                  \
+    }
+UNDEFINED(type_mismatch_v1, "misaligned address: %s must lie at a multiple of its size", at->type->name)
+UNDEFINED(float_cast_overflow, "a float that is NaN or outside of %s becomes one: a GPU takes the nearest, "
+          "and 0 for NaN", at->other->name)
+UNDEFINED(shift_out_of_bounds, "%s is shifted by less than 0 or by all of its bits", at->type->name)
+
 EXPORT const char* emulator_printed() {
     emulator::printed[emulator::n_printed] = 0;
     emulator::n_printed = 0;
@@ -86,7 +102,10 @@ EXPORT const char* emulator_printed() {
 // One thread runs at a time, so that memory is always in order.
 inline void __threadfence() {}
 
-template <class T> T __ldg(const T* address) { return *address; }
+template <class T> QUIET __attribute__((noinline)) T __ldg(const T* address) {
+    NOTE(address, emulator::READ_ONLY);
+    return *address;
+}
 inline int __float_as_int(float x) { return emulator::bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return emulator::bits<unsigned>(x); }
 inline float __int_as_float(int x) { return emulator::bits<float>(x); }

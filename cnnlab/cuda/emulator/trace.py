@@ -105,7 +105,7 @@ class Trace(Accesses):
 
     def loads(self, lines: range) -> int:
         """The number of reads on these lines of the source; of a sample, an estimate for all."""
-        reads = (self.flags == 0) & (self.line >= lines.start) & (self.line < lines.stop)
+        reads = (self.flags & WRITE == 0) & (self.line >= lines.start) & (self.line < lines.stop)
         return int(reads.sum() * self.scale)
 
     def __str__(self) -> str:

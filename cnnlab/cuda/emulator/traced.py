@@ -158,6 +158,7 @@ class Traced(Emulated):
         columns["step"] = np.unique(rows["step"], return_inverse=True)[1]
         sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
         more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
+        more["fenced"] = "__threadfence" in code(self.source)
         more["touched"] = touched(self._rows("trace_touches", TOUCH), known)
         arrays = [array for _, _, array in known]
         return Trace(name, tuple(sizes[3:]), arrays, **columns, **more)

@@ -82,7 +82,7 @@ QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t fl
     bool own = at - (uintptr_t)&index < sizeof index || at - (uintptr_t)stacks < 1024 * stack_bytes;
     if (schedule && !own) wait(READY, 0, 0);  // other warps may come first
     in_kernel = false;
-    touch(at, bytes, flags);
+    touch(at, bytes, flags & (WRITE | ATOMIC));
     if (watched && !own) {
         const Fibre& me = fibres[running];
         if (n_accesses == room_for) {
@@ -152,7 +152,6 @@ extern "C" QUIET void* __tsan_memcpy(void* to, const void* from, size_t n) { ret
 extern "C" QUIET void* __tsan_memmove(void* to, const void* from, size_t n) { return memmove(to, from, n); }
 extern "C" QUIET void* __tsan_memset(void* to, int value, size_t n) { return memset(to, value, n); }
 
-struct EmulatorType { uint16_t kind, info; char name[1]; };  // as the sanitizer lays them out
 struct EmulatorIndex { const char* file; uint32_t line, column; EmulatorType *array, *index; };
 extern "C" QUIET void __ubsan_handle_out_of_bounds(EmulatorIndex* about, uintptr_t index) {
     unsigned width = 1u << (about->index->info >> 1);  // bits of the index's type

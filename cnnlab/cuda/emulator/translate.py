@@ -45,6 +45,7 @@ def translate(source: str, kernels: list[str]) -> str:
     if result := UNSUPPORTED.search(re.sub(r'"[^"\n]*"', '""', body)):
         at = body.index(result[0])
         raise ValueError(f"source: the emulator does not know {result[0]}: {said(source, at)}")
+    undeclared(body)
     globals_ = [name for result in GLOBAL.findall(body) for name in declared(result)]
     body = SHARED.sub(lambda result: shared_variables(result, body), body)
     if result := re.search(r"__shared__", body):
@@ -57,6 +58,21 @@ def translate(source: str, kernels: list[str]) -> str:
     runs += f'extern "C" void emulator_globals() {{ {notes} }}\n'
     header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in HEADERS)
     return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
+
+
+def undeclared(body: str) -> None:
+    """Refuse a function that is called, and that is not for the device, with a ValueError."""
+    text = re.sub(r"^[ \t]*#[^\n]*", "", body, flags=re.MULTILINE)
+    inner, outer = text, ""
+    while outer != inner:
+        outer, inner = inner, re.sub(r"\{[^{}]*\}", ";", inner)
+    for head in re.split("[;{}]", outer):
+        result = re.search(r"[\w>*&]\s+[*&]*(\w+)\s*\([^()]*\)\s*$", head)
+        if not result or re.search(r"__device__|__global__|\bconstexpr\b|=", head):
+            continue
+        if len(re.findall(rf"\b{result[1]}\s*\(", text)) > 1:
+            where = said(body, body.index(result[0].strip()))
+            raise ValueError(f"source: expected __device__ before {result[1]}: {where}")
 
 
 def declared(text: str) -> list[str]:
