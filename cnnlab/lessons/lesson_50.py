@@ -3,6 +3,7 @@
 import operator
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -39,70 +40,42 @@ class ConvSize:
         """Those of the direct way."""
         return self.N * self.F * self.C * (self.H - self.K + 1) ** 2 * self.K**2
 
+    def arrays(self) -> list[np.ndarray]:
+        """Random x, w and b, and a z to write."""
+        N, C, F, H, K = self.N, self.C, self.F, self.H, self.K
+        rng, P = np.random.default_rng(0), H - K + 1
+        shapes = (N, C, H, H), (F, C, K, K), (F,), (N, F, P, P)
+        return [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+
     def __str__(self) -> str:
         return f"N={self.N}, C={self.C}, F={self.F}, H={self.H}, K={self.K}"
 
 
-def arrays(layer: ConvSize) -> list[np.ndarray]:
-    """Random x, w and b of a layer, and a z to write."""
-    N, C, F, H, K = layer.N, layer.C, layer.F, layer.H, layer.K
-    rng, P = np.random.default_rng(0), H - K + 1
-    shapes = (N, C, H, H), (F, C, K, K), (F,), (N, F, P, P)
-    return [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
-
-
-def timed(kernels: Mapping[str, Callable], layer: ConvSize, repeats: int = 9) -> dict:
-    """The Timing of each kernel on a layer; each must first agree with the first."""
-    *given, z = arrays(layer)
+def checked(kernels: Mapping[str, Callable], layer: ConvSize) -> list[np.ndarray]:
+    """The arrays of a layer. Raises AssertionError where a kernel does not agree with the first."""
+    *given, z = layer.arrays()
     expected = np.empty_like(z)
     next(iter(kernels.values()))(*given, expected)
-
-    def right(name: str) -> None:
-        kernels[name](*given, z)
+    for name, kernel in kernels.items():
+        kernel(*given, z)
         timing.same(z, expected, name=f"{name} at {layer}", rtol=1e-3)
-
-    calls = {name: partial(kernel, *given, z) for name, kernel in kernels.items()}
-    return timing.compare(calls, checks=right, repeats=repeats, work=2 * layer.multiply_adds)
-
-
-def laps(kernel: Callable) -> list[str]:
-    """The stages of a kernel, as it names them."""
-    names: list[str] = []
-    kernel(*arrays(ConvSize(N=1, C=2, F=2, H=8)), lap=names.append)
-    return names
+    return [*given, z]
 
 
 def stages(kernels: Mapping[str, Callable], layer: ConvSize, repeats: int = 15) -> dict:
     """Median seconds of each stage of kernels on a layer, run in turn: name → stage → seconds."""
-    given = arrays(layer)
-    seen = {name: {} for name in kernels}
-    for turn in range(few(repeats) + 1):
+    given = checked(kernels, layer)
+    seen: dict[str, dict] = {name: {} for name in kernels}
+    for _ in range(few(repeats)):
         for name, kernel in kernels.items():
             clock = [time.perf_counter()]
 
-            def lap(stage: str, clock=clock, samples=seen[name], turn=turn) -> None:
-                now = time.perf_counter()
-                if turn:  # the first warms up
-                    samples.setdefault(stage, []).append(now - clock[0])
+            def lap(stage: str, clock=clock, samples=seen[name]) -> None:
+                samples.setdefault(stage, []).append(time.perf_counter() - clock[0])
                 clock[0] = time.perf_counter()
 
             kernel(*given, lap=lap)
     return {name: {s: median(t) for s, t in each.items()} for name, each in seen.items()}
-
-
-def shares(seconds: Mapping[str, float]) -> dict[str, float]:
-    """The part of the whole that each stage takes."""
-    return {stage: each / sum(seconds.values()) for stage, each in seconds.items()}
-
-
-def product_rates(*shapes: tuple[int, int, int]) -> dict[str, float]:
-    """Operations per second of NumPy's products of matrices, (m, k) times (k, n)."""
-    result = {}
-    for m, k, n in shapes:
-        a, b, c = (np.ones(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
-        call = partial(np.matmul, a, b, out=c)
-        result[f"{m} × {k} × {n}"] = timing.measure(call, work=2 * m * k * n).rate
-    return result
 
 
 def error(matrices: Sequence, n: int = 2000) -> float:
@@ -137,12 +110,16 @@ def layers(rows: Mapping[str, Sequence[int]], columns: Mapping[str, Sequence[int
             yield (i, j), replace(ConvSize(), **changed)
 
 
-def sweep(ways: Callable[[int], Mapping[str, Callable]], repeats: int = 9) -> dict[str, dict]:
-    """Times in every panel of the map, by (row, column); `ways(K)` has the kernels by name."""
-    return {
-        title: {at: timed(ways(layer.K), layer, repeats) for at, layer in layers(*both)}
-        for title, both in AXES.items()
-    }
+def sweep(algorithms: Callable[[int], Mapping[str, Callable]], repeats: int = 9) -> dict:
+    """Times in every panel of the map, by (row, column); `algorithms(K)` has kernels by name."""
+    panels: dict[str, dict] = {}
+    for title, sides in AXES.items():
+        for at, layer in layers(*sides):
+            kernels = algorithms(layer.K)
+            given = checked(kernels, layer)
+            calls = {name: partial(kernel, *given) for name, kernel in kernels.items()}
+            panels.setdefault(title, {})[at] = timing.compare(calls, repeats=repeats)
+    return panels
 
 
 def winner(timings: Mapping[str, timing.Timing]) -> tuple[str, bool]:
@@ -219,9 +196,19 @@ def data_flow() -> Axes:
     return ax
 
 
+def errors(matrices: Mapping[str, Mapping[int, Sequence]], title: str) -> dict[str, dict]:
+    """Draw Winograd's largest error over the tile, over the direct sum's, and return it.
+
+    `matrices[name][m]` are A, G and B for tiles of m × m.
+    """
+    result = {name: {m: error(M) for m, M in each.items()} for name, each in matrices.items()}
+    over_tiles(result, title=title)
+    return result
+
+
 @figure
-def errors(result: Mapping[str, Mapping[int, float]]) -> Axes:
-    """Draw Winograd's largest error over the tile, as a multiple of the direct sum's, by name."""
+def over_tiles(result: Mapping[str, Mapping[int, float]]) -> Axes:
+    """Draw errors over the tile, by name."""
     _, ax = plt.subplots(figsize=(7, 3.6))
     for k, (name, by_tile) in enumerate(result.items()):
         look = {"color": OTHERS[k // 2], "linestyle": ("-", "--")[k % 2], "marker": "o"}
@@ -234,8 +221,15 @@ def errors(result: Mapping[str, Mapping[int, float]]) -> Axes:
     return ax
 
 
+def winners(panels: Mapping[str, Mapping[tuple[int, int], Mapping]]) -> None:
+    """Draw the fastest of the algorithms for each layer, and print how often each leads."""
+    best = Counter(winner(timings)[0] for panel in panels.values() for timings in panel.values())
+    drawn_map(panels, title=f"The fastest on {best.total()} layers (pale: by little)")
+    print("fastest on", ", ".join(f"{name} {n}" for name, n in best.most_common()))
+
+
 @measured
-def winners(panels: Mapping[str, Mapping[tuple[int, int], Mapping]]) -> np.ndarray:
+def drawn_map(panels: Mapping[str, Mapping[tuple[int, int], Mapping]]) -> np.ndarray:
     """Draw the fastest way for each layer, and how many times faster it is than the first way.
 
     `panels` are those of `sweep`. Pale is a lead that this run cannot tell from none.
@@ -366,7 +360,7 @@ def in_tiles(operation_name: str, function: Callable, **options):
     """The verdict on a kernel, and on the most bytes that it allocates for many images."""
     verdict = operation.kernel(operation_name, function, **options)
     if verdict:
-        given = arrays(ConvSize(N=64, C=4, F=6))
+        given = ConvSize(N=64, C=4, F=6).arrays()
         tracemalloc.start()
         function(*given)
         most = tracemalloc.get_traced_memory()[1]

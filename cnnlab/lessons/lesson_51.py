@@ -5,6 +5,7 @@ import itertools
 import math
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,7 +19,7 @@ from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import CONTRACT, reference
 from cnnlab.measure import machine, timing
 from cnnlab.measure.timing import Timing, digits
-from cnnlab.network import Network, Place
+from cnnlab.network import Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.plots import charts
 from cnnlab.plots.challenge import MINE
 from cnnlab.plots.style import GREY, INK, colors, figure, label_ends, measured, note
@@ -32,70 +33,75 @@ BUFFERS = 2**17  # bytes that NumPy takes now and then, whatever the size
 # --- the convolutions of a step -------------------------------------------------------------------
 
 
-def convolutions(network: Network) -> dict[str, tuple[str, Place]]:
-    """The convolutions of a training step: "conv2_forward" → ("conv_forward", its place).
+BLOCK = Conv(32, 5), ReLU()
+NETWORK = Network(
+    (Conv(16, 5), ReLU(), *BLOCK, *BLOCK, *BLOCK, MaxPool(4), Dense(10), Sigmoid()),
+)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """An operation of the contract on a layer: C maps of H × H, F filters of K × K."""
+
+    operation: str
+    C: int
+    F: int
+    H: int
+    K: int
+
+    def arguments(self, n_images: int) -> list[np.ndarray]:
+        """Random float32 arrays; the output is the last."""
+        P = self.H - self.K + 1
+        shapes = {"x": (n_images, self.C, self.H, self.H), "z": (n_images, self.F, P, P)}
+        shapes |= {"w": (self.F, self.C, self.K, self.K), "b": (self.F,)}
+        rng = np.random.default_rng(0)
+        return [
+            rng.uniform(-1, 1, shapes[name.removeprefix("d")]).astype(np.float32)
+            for name in CONTRACT[self.operation]
+        ]
+
+    def some_images(self, arrays: Sequence, images: slice) -> list[np.ndarray]:
+        """The arguments for some images: an array of no images stays whole."""
+        shapes = CONTRACT[self.operation].values()
+        return [a[images] if s[0] == "N" else a for a, s in zip(arrays, shapes, strict=True)]
+
+
+def convolutions(network: Network = NETWORK) -> dict[str, Convolution]:
+    """The convolutions of a training step, such as "conv2_forward".
 
     The first layer's gradient with respect to its input is none of these.
     """
-    names = [name for name in network.multiply_adds if name.startswith("conv")]
-    parts = {name: name.partition("_") for name in names}
-    return {name: (f"conv_{what}", network[at]) for name, (at, _, what) in parts.items()}
-
-
-def sizes(place: Place, n_images: int) -> tuple[int, ...]:
-    """N, C, F, H and K of a convolutional layer and a batch of square images."""
-    return (
-        n_images,
-        place.input_shape[0],
-        *place.shape[:1],
-        place.input_shape[1],
-        place.layer.kernel,
-    )
-
-
-def arguments(operation: str, place: Place, n_images: int) -> list[np.ndarray]:
-    """Random float32 arrays for an operation of a convolutional layer; the output is the last."""
-    shapes = place.layer.parameter_shapes(place.input_shape)
-    shapes |= {"x": (n_images, *place.input_shape), "z": (n_images, *place.shape)}
-    rng = np.random.default_rng(0)
-    return [
-        rng.uniform(-1, 1, shapes[name.removeprefix("d")]).astype(np.float32)
-        for name in CONTRACT[operation]
-    ]
-
-
-def some_images(operation: str, arrays: Sequence, images: slice) -> list[np.ndarray]:
-    """The arguments of an operation for some images: an array of no images stays whole."""
-    shapes = CONTRACT[operation].values()
-    return [a[images] if group[0] == "N" else a for a, group in zip(arrays, shapes, strict=True)]
-
-
-def bytes_of_total(operation: str, place: Place, n_images: int, batch: int) -> int:
-    """The bytes in which gradients of the weights add up, where the batch is cut."""
-    cut = operation == "conv_backward_weights" and n_images < batch
-    return 4 * math.prod(place.layer.parameter_shapes(place.input_shape)["w"]) if cut else 0
+    result = {}
+    for name in network.multiply_adds:
+        layer, _, what = name.partition("_")
+        if layer.startswith("conv"):
+            place = network[layer]
+            (C, H, _), F, K = place.input_shape, place.shape[0], place.layer.kernel
+            result[name] = Convolution(f"conv_{what}", C, F, H, K)
+    return result
 
 
 def time_pieces(
-    call: Callable, operation: str, place: Place, ways: Mapping, sizes: Sequence[int], repeats: int
+    call: Callable, conv: Convolution, algorithms: Mapping, sizes: Sequence[int], repeats: int
 ) -> dict[tuple[str, int], Timing]:
-    """The Timing of a micro-batch by each way and size: (way, images) → Timing.
+    """The Timing of a micro-batch by each algorithm and size: (algorithm, images) → Timing.
 
-    `call(pieces, *arrays)` computes micro-batches one after the other. A sample takes several, as
-    in a plan, and is the time of one. Each result is first compared with the first way's.
+    `call(conv, pieces, *arrays)` computes micro-batches one after the other. A sample takes
+    several, as in a plan, and is the time of one. Each result is first compared with that of the
+    first algorithm.
     """
-    arrays, first = arguments(operation, place, max(sizes)), next(iter(ways))
+    arrays, first = conv.arguments(max(sizes)), next(iter(algorithms))
     calls, counts = {}, {}
     for size in sizes:
         n = counts[size] = max(1, min(SEVERAL, max(sizes)) // size)
-        given = some_images(operation, arrays, slice(n * size))
+        given = conv.some_images(arrays, slice(n * size))
         expected = np.empty_like(given[-1])
-        call(((first, n * size),), *given[:-1], expected)
-        for way in ways:
-            calls[way, size] = functools.partial(call, ((way, size),) * n, *given)
+        call(conv, ((first, n * size),), *given[:-1], expected)
+        for name in algorithms:
+            calls[name, size] = functools.partial(call, conv, ((name, size),) * n, *given)
             given[-1][:] = np.nan
-            calls[way, size]()
-            timing.same(given[-1], expected, name=f"{operation} by {way}", rtol=1e-3)
+            calls[name, size]()
+            timing.same(given[-1], expected, name=f"{conv.operation} by {name}", rtol=1e-3)
     return {
         piece: Timing(piece[0], tuple(s / counts[piece[1]] for s in timed.samples))
         for piece, timed in timing.compare(calls, repeats=repeats).items()
@@ -105,22 +111,21 @@ def time_pieces(
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def memory(network: Network, batch: int, workspaces: Mapping[str, float]) -> Axes:
-    """Draw what the memory of a training step holds; workspaces are those of all calls, by way."""
+def memory(batch: int, workspaces: Mapping[str, float], network: Network = NETWORK) -> Axes:
+    """Draw what the memory of a training step holds; workspaces are those of all calls, by name."""
     parameters = 4 * sum(map(math.prod, network.parameter_shapes.values()))
     rows = {"parameters and gradients": 2 * parameters, "Adam's two means": 2 * parameters}
     rows["activations"] = 4 * batch * sum(math.prod(place.shape) for place in network.places)
-    rows |= {f"workspaces of all calls, {way}": size for way, size in workspaces.items()}
-    title = f"Activations take {in_bytes(rows['activations'])}"
-    return drawn_memory(rows, title=title)
+    rows |= {f"workspaces of all calls, {name}": size for name, size in workspaces.items()}
+    return drawn_memory(rows, title=f"Activations take {in_bytes(rows['activations'])}")
 
 
 @figure
 def drawn_memory(rows: Mapping[str, float]) -> Axes:
     """Draw a bar of MiB for each of the rows."""
     _, ax = plt.subplots(figsize=(7.5, 1 + 0.4 * len(rows)))
-    ways = [name.partition("calls, ")[2] for name in rows]
-    inks = [ink if way else GREY for way, ink in zip(ways, colors(ways), strict=True)]
+    names = [name.partition("calls, ")[2] for name in rows]
+    inks = [ink if name else GREY for name, ink in zip(names, colors(names), strict=True)]
     bars = ax.barh(list(rows), [size / MIB for size in rows.values()], 0.66, color=inks)
     ax.bar_label(bars, [in_bytes(size) for size in rows.values()], padding=4, fontsize=9)
     ax.set(xlim=(0, 1.2 * max(rows.values()) / MIB), xlabel="MiB")
@@ -136,9 +141,9 @@ def over_sizes(
     """Draw time and workspace for each image over the size of a micro-batch, by (way, images)."""
     _, axes = plt.subplots(1, 2, figsize=(10, 3.8))
     labels: tuple[list, list] = ([], [])
-    ways = list(dict.fromkeys(way for way, _ in timings))
+    names = list(dict.fromkeys(name for name, _ in timings))
     sizes = sorted({size for _, size in timings})
-    for way, ink in zip(ways, colors(ways), strict=True):
+    for way, ink in zip(names, colors(names), strict=True):
         taken = [timings[way, n] for n in sizes]
         values = 1e6 * np.array([(t.median, t.low, t.high) for t in taken]).T / sizes
         middle, error = values[0], abs(values[1:] - values[0])

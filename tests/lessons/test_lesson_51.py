@@ -11,7 +11,8 @@ from cnnlab.measure import timing
 from cnnlab.network import Conv, Dense, Network, ReLU, Sigmoid
 
 NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid()), (2, 9, 9))
-ARRAYS = lesson_51.arguments("conv_forward", NETWORK["conv2"], 64)
+STEP = lesson_51.convolutions(NETWORK)
+ARRAYS = STEP["conv2_forward"].arguments(64)
 rows = implicit_gemm.model()
 
 
@@ -56,15 +57,15 @@ def test_what_numpy_allocates_is_counted_at_its_peak():
     assert 4 * 2**20 <= allocated(kernel, [np.zeros(5), np.empty(5)]) <= 4 * 2**20 + BUFFERS
 
 
-def compute(kernels, place="conv1", **how):
+def compute(kernels, **how):
     """The times of an operation, and the pieces and images of each call."""
     seen = []
 
-    def call(pieces, *arrays):
+    def call(conv, pieces, *arrays):
         seen.append((pieces, len(arrays[0])))
         kernels[pieces[0][0]](*arrays)
 
-    return lesson_51.time_pieces(call, "conv_forward", NETWORK[place], kernels, **how), seen
+    return lesson_51.time_pieces(call, STEP["conv1_forward"], kernels, **how), seen
 
 
 def test_a_way_that_is_wrong_is_not_timed():
@@ -75,7 +76,7 @@ def test_a_way_that_is_wrong_is_not_timed():
 
 def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
     def compare(calls, repeats):
-        return {p: timing.Timing("", (1.0 * len(call.args[0]),)) for p, call in calls.items()}
+        return {p: timing.Timing("", (1.0 * len(call.args[1]),)) for p, call in calls.items()}
 
     monkeypatch.setattr(timing, "compare", compare)
     result, seen = compute({"a": KERNELS["vector"].conv_forward}, sizes=(1, 3, 16, 32), repeats=1)
@@ -84,9 +85,9 @@ def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
     assert {timed.median for timed in result.values()} == {1.0}
 
 
-def test_only_gradients_of_the_weights_need_a_total():
-    needed = [
-        lesson_51.bytes_of_total(f"conv_{what}", NETWORK["conv2"], n, 4)
-        for what, n in (("forward", 2), ("backward_weights", 2), ("backward_weights", 4))
-    ]
-    assert needed == [0, 4 * 2 * 3 * 3 * 3, 0]
+def test_the_convolutions_of_a_step_take_the_images_asked_for():
+    assert list(STEP)[:2] == ["conv1_forward", "conv2_forward"] and len(STEP) == 5
+    assert STEP["conv2_forward"] == lesson_51.Convolution("conv_forward", 3, 2, 7, 3)
+    conv = STEP["conv2_backward_weights"]
+    x, dz, dw = conv.some_images(conv.arguments(4), slice(1, 3))
+    assert (x.shape, dz.shape, dw.shape) == ((2, 3, 7, 7), (2, 2, 5, 5), (2, 3, 3, 3))

@@ -62,8 +62,9 @@ def pieces_by_search(times, n_images, noise):
                 result[k + 1] = min(result.get(k + 1, math.inf), rest + seconds)
         return result
 
-    found = costs(n_images)
-    return min(k for k, seconds in found.items() if seconds <= (1 + noise) * min(found.values()))
+    all_costs = costs(n_images)
+    most = (1 + noise) * min(all_costs.values())
+    return min(k for k, seconds in all_costs.items() if seconds <= most)
 
 
 def without_the_rest(kernel, x, dz, dw, most):
@@ -102,7 +103,8 @@ RIGHT = [
 ]  # fmt: skip
 WRONG = [
     (fewest_pieces, lambda times, n_images, noise: -(-n_images // max(times)), "expected"),
-    (fewest_pieces, lambda times, n_images, noise: pieces_by_search(times, n_images, 0), "expected"),
+    (fewest_pieces, lambda times, n_images, noise: pieces_by_search(times, n_images, 0),
+        "expected"),
     (fewest_pieces, lambda times, n_images, noise: pieces_by_search(times, n_images, math.inf),
         "expected"),
     (what_differs, "the sum of gradients", "depends on the other images"),
