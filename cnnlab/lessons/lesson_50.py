@@ -173,25 +173,24 @@ def unfolding(image: np.ndarray, matrix: np.ndarray, pixel: int) -> stepper.Step
 
 @figure
 def data_flow() -> Axes:
-    """Draw F(2, 3) as a graph: differences of x, four products, two sums."""
-    _, ax = plt.subplots(figsize=(8, 3.2))
+    """Draw F(2, 3) as a graph: differences and sums of x, four products, two results."""
+    _, ax = plt.subplots(figsize=(8, 3))
     inks = (*WAY_COLORS.values(), OTHERS[0])
-    terms = (("x₀ − x₂", "w₀", (0, 2)), ("x₁ + x₂", "½(w₀ + w₁ + w₂)", (1, 2)))
-    terms += (("x₂ − x₁", "½(w₀ − w₁ + w₂)", (1, 2)), ("x₁ − x₃", "w₂", (1, 3)))
-    outputs = {0: "z₀ = m₁ + m₂ + m₃", 1: "z₁ = m₂ − m₃ − m₄"}
-    for i in range(4):
-        ax.text(0, -i, f"x{'₀₁₂₃'[i]}", ha="center", va="center", fontsize=12)
-    for k, ((of_x, of_w, reads), ink) in enumerate(zip(terms, inks, strict=True)):
+    terms = (("x₀ − x₂", "w₀", (0, 2), (0,)), ("x₁ + x₂", "½(w₀ + w₁ + w₂)", (1, 2), (0, 1)))
+    terms += (("x₂ − x₁", "½(w₀ − w₁ + w₂)", (1, 2), (0, 1)), ("x₁ − x₃", "w₂", (1, 3), (1,)))
+    for k, ((of_x, of_w, reads, writes), ink) in enumerate(zip(terms, inks, strict=True)):
+        look = {"color": ink, "linewidth": 1.5}
         for i in reads:
-            ax.plot([0.15, 1], [-i, -k], color=ink, linewidth=1.3)
-        text = f"m{'₁₂₃₄'[k]} = ({of_x}) · {of_w}"
-        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": ink, "linewidth": 2}
-        ax.text(1.05, -k, text, va="center", fontsize=11, bbox=box)
-        for output in ((0,), (0, 1), (0, 1), (1,))[k]:
-            ax.plot([3.05, 3.6], [-k, -1 - output], color=ink, linewidth=1.3)
-    for k, text in outputs.items():
-        ax.text(3.65, -1 - k, text, va="center", fontsize=11)
-    ax.set(xlim=(-0.2, 5), ylim=(-3.5, 0.5))
+            ax.plot([0.15, 1], [-i, -k], **look)
+        for i in writes:
+            ax.plot([3.2, 3.9], [-k, -1 - i], **look)
+        box = plt.Rectangle((1, -k - 0.3), 2.2, 0.6, fc="white", ec=ink, lw=2, zorder=2)
+        ax.add_patch(box)
+        ax.text(2.1, -k, f"m{'₁₂₃₄'[k]} = ({of_x}) · {of_w}", ha="center", va="center", fontsize=10)
+        ax.text(0, -k, f"x{'₀₁₂₃'[k]}", ha="center", va="center", fontsize=12)
+    for k, text in enumerate(("z₀ = m₁ + m₂ + m₃", "z₁ = m₂ − m₃ − m₄")):
+        ax.text(3.95, -1 - k, text, va="center", fontsize=11)
+    ax.set(xlim=(-0.2, 5.2), ylim=(-3.5, 0.5))
     ax.axis("off")
     return ax
 
@@ -328,15 +327,15 @@ class CountedNumber:
     __rmul__, __radd__ = __mul__, __add__
 
 
-def two_sums(answer):
-    """What is wrong with `answer(x, w)`: two sums of three taps on four numbers, by 4 products."""
+def three_sums(answer):
+    """What is wrong with `answer(x, w)`: three sums of two taps on four numbers, by 4 products."""
     rng = kinds.generator()
     for _ in range(kinds.FRESH):
-        x, w, tally = rng.integers(-9, 10, 4), rng.integers(-9, 10, 3), []
+        x, w, tally = rng.integers(-9, 10, 4), rng.integers(-9, 10, 2), []
         got = answer([CountedNumber(v, tally) for v in x], [CountedNumber(v, tally) for v in w])
-        expected = [int(w @ x[i : i + 3]) for i in (0, 1)]
+        expected = [int(w @ x[i : i + 2]) for i in range(3)]
         values = [getattr(v, "value", v) for v in got]
-        if len(values) != 2 or not np.allclose(values, expected):
+        if len(values) != 3 or not np.allclose(values, expected):
             return f"expected {expected} for x={x.tolist()}, w={w.tolist()}, got {values}"
         if len(tally) > 4:
             return f"the sums are right, with {len(tally)} products of x and w; 4 are enough"
@@ -344,16 +343,16 @@ def two_sums(answer):
 
 
 @kinds.tested(
-    two_sums,
-    "Start from m1 = (x[0] − x[2]) · w[0] and m4 = (x[1] − x[3]) · w[2]: two sums need what else?",
-    "m2 = (x[1] + x[2]) · (w[0] + w[1] + w[2]) / 2, and m3 likewise with signs changed.",
+    three_sums,
+    "Which matrices does cook_toom(3, 2) give? A row of G combines w, one of B combines x.",
+    "m1 = (x[0] − x[2]) · w[0], m4 = (x[3] − x[1]) · w[1]; two have halves of w[0] ± w[1].",
 )
 def four_products(x, w):
-    """x[1] and x[2] are in both sums: m2 and m3 serve both, and the halves belong to w."""
-    m1, m4 = (x[0] - x[2]) * w[0], (x[1] - x[3]) * w[2]
-    m2 = (x[1] + x[2]) * ((w[0] + w[1] + w[2]) / 2)
-    m3 = (x[2] - x[1]) * ((w[0] - w[1] + w[2]) / 2)
-    return [m1 + m2 + m3, m2 - m3 - m4]
+    """The rows of cook_toom(3, 2), written out: m2 and m3 serve two results and more."""
+    m1, m4 = (x[0] - x[2]) * w[0], (x[3] - x[1]) * w[1]
+    m2 = (x[1] + x[2]) * ((w[0] + w[1]) / 2)
+    m3 = (x[2] - x[1]) * ((w[0] - w[1]) / 2)
+    return [m1 + m2 + m3, m2 - m3, m2 + m3 + m4]
 
 
 def in_tiles(operation_name: str, function: Callable, **options):
