@@ -85,6 +85,7 @@ gpu: setup  ## on a machine with an NVIDIA GPU: its tests, and a report to commi
 	  $(VENV)/bin/python $(PIP) 'cupy-cuda12x[ctk]' && touch $(VENV)/gpu; }
 	@$(VENV)/bin/python -c 'from cnnlab import cuda; print(cuda.gpu()[1]); raise SystemExit(not cuda.gpu()[0])'
 	@$(IN_VENV) pytest -m gpu tests/cuda
+	@$(IN_VENV) pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 notebooks/3*.ipynb
 	@$(IN_VENV) cnnlab train --kernels device --batch 256
 	@$(IN_VENV) cnnlab bench --kernels loops,vector,device --batch 256 --record data/measurements \
 	  $$($(VENV)/bin/python -c 'import torch' 2>/dev/null && echo --against torch)

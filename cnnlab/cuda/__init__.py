@@ -1,7 +1,7 @@
 """CUDA C: the sources of the kernels, and the two devices that run them.
 
 conv.cu, pool.cu, dense.cu and elementwise.cu have the operations one by one, fused.cu some at once,
-step.cu a whole training step; bias.cu, tiled.cu and stationarity.cu have the lessons' alternatives.
+step.cu a whole training step.
 
 `load("conv")` gives the kernels of conv.cu. They run on an NVIDIA GPU through CuPy if there is one,
 and on the emulator otherwise. Within `traced()` the emulator runs them and logs every access.
@@ -101,8 +101,11 @@ def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], 
 
 
 @contextlib.contextmanager
-def traced(most: int | None = None) -> Iterator[list]:
+def traced(most: int | None = None, schedule: int = 0) -> Iterator[list]:
     """Run all kernels of a `with` block on the emulator; yield the list of their traces.
+
+    A thread runs until it waits. With a `schedule` of 1 or more, blocks come in a random order, and
+    in a block a random warp makes the next access: which ones, the number decides.
 
     Of a launch with more than `most` accesses, by default millions, some blocks are traced, and the
     trace says so. A trace has faults, coalescing, bank conflicts and requests, see
@@ -113,7 +116,7 @@ def traced(most: int | None = None) -> Iterator[list]:
 
     global _tracer
     traces: list = []
-    outer, _tracer = _tracer, lambda source: Traced(source, traces, most)
+    outer, _tracer = _tracer, lambda source: Traced(source, traces, most, schedule)
     try:
         yield traces
     finally:

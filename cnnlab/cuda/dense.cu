@@ -16,25 +16,6 @@ extern "C" __global__ void dense_forward(const float* x, const float* w, const f
     if (threadIdx.x == 0) z[blockIdx.x] = b[o] + sums[0];
 }
 
-// A tiled matrix product: one block of 16 x 16 threads per tile of z, one tile of x and w at a time.
-extern "C" __global__ void dense_forward_tiled(const float* x, const float* w, const float* b, float* z,
-                                               int N, int D, int O)
-{
-    __shared__ float images[16][17], weights[16][17];  // 17: rows start in different banks
-    int col = threadIdx.x, row = threadIdx.y;
-    int n = blockIdx.y * 16 + row, o = blockIdx.x * 16 + col;
-    float sum = 0;
-    for (int first = 0; first < D; first += 16) {
-        int d = first + col, other = blockIdx.x * 16 + row;
-        images[row][col] = n < N && d < D ? x[n * D + d] : 0.0f;
-        weights[row][col] = other < O && d < D ? w[other * D + d] : 0.0f;
-        __syncthreads();
-        for (int i = 0; i < 16; i++) sum += images[row][i] * weights[col][i];
-        __syncthreads();
-    }
-    if (n < N && o < O) z[n * O + o] = sum + b[o];
-}
-
 // One thread per element of dx.
 extern "C" __global__ void dense_backward_input(const float* dz, const float* w, float* dx,
                                                 int N, int D, int O)

@@ -17,10 +17,8 @@ ARCHITECTURES = {
     "sm_90": (64, 32, 228 << 10, 1 << 10),
 }
 SCHEDULERS, REGISTERS, UNIT = 4, 16384, 256  # registers of each scheduler; a warp takes whole units
-# Threads of a block where they are not 256, and bytes of dynamic shared memory, as the kernels are
-# launched for the report's network.
-THREADS = {"image_gradients": 216, "dense_forward": 64, "dense_loss": 320, "conv_forward_tiled": 64}
-DYNAMIC = {"bias_shared": 4 * 256, "bias_tree": 4 * 256, "conv_forward_tiled": 4 * 12 * 12}
+# Threads of a block where they are not 256, as the kernels are launched for the report's network.
+THREADS = {"image_gradients": 216, "dense_forward": 64, "dense_loss": 320}
 
 
 def compiled(source: str, architecture: str) -> dict[str, tuple[int, int, int]]:
@@ -62,7 +60,7 @@ def report() -> str:
     for file in sorted(cuda.SOURCES.glob("*.cu")):
         made = {name: compiled(file.read_text("utf-8"), name) for name in ARCHITECTURES}
         for kernel, (_, _, shared) in made["sm_75"].items():
-            threads, shared = THREADS.get(kernel, 256), shared + DYNAMIC.get(kernel, 0)
+            threads = THREADS.get(kernel, 256)
             row = [kernel, f"{threads}", f"{shared:,}"]
             for architecture, results in made.items():
                 registers, local, _ = results[kernel]

@@ -1,16 +1,44 @@
-"""The exercises of lesson 03."""
+"""Lesson 03, the fully connected layer: its stepper, and the exercises."""
 
-from collections.abc import Callable, Mapping
-from itertools import cycle
-
-import matplotlib.pyplot as plt
 import numba
 import numpy as np
+from matplotlib.figure import Figure
 
-from cnnlab.check import kinds
-from cnnlab.check.verdict import number_verdict
-from cnnlab.measure.timing import Timing
-from cnnlab.plots.style import GREY, INK, colors, measured
+from cnnlab.check import kinds, machine_code
+from cnnlab.check.verdict import differences, number_verdict
+from cnnlab.plots import stepper
+from cnnlab.plots.style import COLORS, style
+
+IMAGES, BLOCK = 8, 4  # of the stepper: images, and rows and columns of a block of weights
+
+
+def blocking() -> stepper.Stepper:
+    """Step through eight images that meet a block of weights: by GEMV, and by a blocked GEMM."""
+    frames, captions, places = [], [], np.arange(BLOCK**2)
+    for k in range(IMAGES):
+        with style():
+            page = Figure((4.4, 2.2), layout="constrained")
+            axes = page.subplots(1, 2)
+        for ax, name in zip(axes, ("GEMV", "GEMM"), strict=True):
+            fresh = name == "GEMV" or k == 0
+            look = {"color": COLORS["device" if fresh else "vector"], "marker": "s", "ls": ""}
+            ax.plot(places % BLOCK, places // BLOCK, **look, ms=16)
+            ax.plot([6] * IMAGES, np.arange(IMAGES) / 2 - 0.25, **look | {"color": "#d0d0d0"}, ms=8)
+            ax.plot(6, k / 2 - 0.25, **look, ms=8)
+            count = 4 if name == "GEMV" else 4 / (k + 1)
+            ax.set_title(f"{name}: {count:.2g} B per multiply-add", fontsize=9)
+            ax.set(xlim=(-0.7, 6.5), ylim=(3.7, -0.7), yticks=[])
+            ax.set_xticks([1.5, 6], ["weights", "images"], size=9)
+            ax.tick_params(length=0)
+            ax.grid(visible=False)
+            ax.spines[:].set_visible(False)
+        frames.append(page)
+        again = "the GEMV loads the block again" if k else "both load the block"
+        captions.append(f"Image {k + 1} meets the block: {again}.")
+    return stepper.stepper(frames, title="A block of weights, eight images", captions=captions)
+
+
+# --- the exercises --------------------------------------------------------------------------------
 
 
 def wrong_loss(answer) -> str:
@@ -24,18 +52,6 @@ def wrong_loss(answer) -> str:
     return ""
 
 
-@kinds.number(
-    "2 · N · 1024² operations, and 4 · (1024² + 2 · 1024 · N) bytes: divide, and ask for 10.",
-    "I = N · 1024 / (2 · 1024 + 4 N). From I ≥ 10 follows N · (1024 − 40) ≥ 20 · 1024. A batch is "
-    "a whole number.",
-)
-def smallest_batch():
-    """I = N · 1024 / (2 · 1024 + 4 N) ≥ 10. For 10 outputs, I stays below 5 for any batch."""
-    from math import ceil
-
-    return ceil(20 * 1024 / (1024 - 40))
-
-
 @kinds.tested(
     wrong_loss,
     "For a large positive z, exp(z) overflows, and exp(-z) does not: can you take it out?",
@@ -44,6 +60,66 @@ def smallest_batch():
 def loss_from_z(z, t):
     """The exponential is never of a positive number, so it is at most 1."""
     return max(z, 0) - t * z + np.log1p(np.exp(-abs(z)))
+
+
+def wrong_gradient(answer) -> str:
+    """What is wrong with a gradient of softmax and cross-entropy; "" if nothing is."""
+    z = kinds.generator().normal(size=10)
+    for logits, label in [(z, 3), (z, 0), (100 * z + 1000, 7)]:
+        expected = np.exp(logits - np.logaddexp.reduce(logits)) - (np.arange(10) == label)
+        got = np.asarray(answer(logits.copy(), label), float)
+        if np.isnan(got).any():
+            return f"logits up to {logits.max():.4g}, label {label}: got NaN"
+        if said := differences("gradient", got, expected, np.full(10, 1e-6)):
+            return f"logits up to {logits.max():.4g}, label {label}: {said}"
+    return ""
+
+
+@kinds.tested(
+    wrong_gradient,
+    "L = log Σ exp(z) − z of the label. What is the derivative of each term by one z?",
+    "Take the largest z from all of them first: the quotient stays, and nothing overflows.",
+)
+def softmax_gradient(z, label):
+    """Probability minus target: once more y − onehot."""
+    y = np.exp(z - z.max())
+    y /= y.sum()
+    y[label] -= 1
+    return y
+
+
+@kinds.kernel(
+    "dense_backward_input",
+    "Which index runs to D, and which to O? Try the kernel on a layer that is not square.",
+    "dx[n, i] has i below D; each of these sums over all o below O, with w[o, i].",
+)
+@numba.njit
+def repaired(dz, w, dx):
+    """Both bounds were exchanged, and so were w's indices: in a square layer only w shows."""
+    for n in range(dx.shape[0]):
+        for i in range(dx.shape[1]):
+            dx[n, i] = 0
+            for o in range(dz.shape[1]):
+                dx[n, i] += w[o, i] * dz[n, o]
+
+
+@kinds.kernel(
+    "dense_forward",
+    "Lay x out as (D, N) and z as (N, O) → (O, N): x.T.copy(). Which loop can then be innermost?",
+    "For each o and i: columns[o, :] += w[o, i] * x_columns[i, :], with the images innermost.",
+    by=machine_code.kernel,
+)
+@numba.njit
+def axpy_forward(x, w, b, z):
+    """Along images, neighbours need not wait for each other; the copies are small beside it."""
+    columns, result = x.T.copy(), np.empty((z.shape[1], z.shape[0]), z.dtype)
+    for o in range(z.shape[1]):
+        row = result[o]
+        row[:] = b[o]
+        for i in range(x.shape[1]):
+            for n in range(z.shape[0]):
+                row[n] += w[o, i] * columns[i, n]
+    z[:] = result.T
 
 
 @kinds.kernel(
@@ -72,40 +148,3 @@ def four_images(x, w, b, z):
             for i in range(x.shape[1]):
                 total += w[o, i] * x[n, i]
             z[n, o] = total
-
-
-# --- gFLOP/s over the batch: a panel for each layer, a line for each kernel, and the bounds -------
-
-Panel = Mapping[int, Mapping[str, Timing]]  # batch → kernel → Timing, which knows its work
-
-
-@measured
-def over_batch(
-    panels: Mapping[str, Panel], peak: float, bounds: Mapping[str, Callable] | None = None
-) -> np.ndarray:
-    """Draw GFLOP/s over the batch, with intervals, under the peak of the core, in FLOP/s.
-
-    `bounds` are those of the first panel, by name: FLOP/s over the batch, a function of an array.
-    """
-    _, axes = plt.subplots(1, len(panels), figsize=(10, 4.6), sharey=True, squeeze=False)
-    for ax, (title, panel) in zip(axes[0], panels.items(), strict=True):
-        names = list(next(iter(panel.values())))
-        for name, color, mark in zip(names, colors(names), cycle("os^D"), strict=False):
-            taken = {batch: timings[name] for batch, timings in panel.items() if name in timings}
-            rates = [timing.rate / 1e9 for timing in taken.values()]
-            ax.plot(list(taken), rates, f"{mark}-", color=color, label=name)
-            for batch, timing in taken.items():
-                ends = timing.work / np.array([timing.high, timing.low]) / 1e9
-                ax.plot([batch, batch], ends, color=color)
-        ax.axhline(peak / 1e9, color=INK, linewidth=1, label="peak of the core")
-        ax.loglog()
-        ax.minorticks_off()
-        ax.set(xlabel="batch (images)", title=title)
-        ax.set_xticks(list(panel), list(panel))
-        ax.yaxis.set_major_formatter("{x:g}")
-    batches = np.geomspace(*(f(next(iter(panels.values()))) for f in (min, max)), 99)
-    for (name, bound), dash in zip((bounds or {}).items(), ("--", ":"), strict=False):
-        axes[0, 0].plot(batches, bound(batches) / 1e9, dash, color=GREY, label=name)
-    axes[0, 0].set_ylabel("GFLOP/s on one core")
-    axes[0, 0].legend(frameon=False, fontsize=8, loc="lower right")
-    return axes[0]

@@ -149,7 +149,8 @@ def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: fl
     _, ax = plt.subplots(figsize=(7, 3.2))
     labels, end = [], min(x[-1] for x, _ in curves.values())
     for (name, (x, losses)), color in zip(curves.items(), colors(list(curves)), strict=True):
-        x, losses = x[x <= end], losses[:, x <= end]
+        shown = x <= max(end, x[0])
+        x, losses = x[shown], losses[:, shown]
         ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
         ax.plot(1e3 * x, np.median(losses, 0), color=color)
         labels.append((1e3 * x[-1], np.median(losses[:, -1]), name, color))

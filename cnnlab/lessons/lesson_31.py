@@ -1,51 +1,38 @@
-"""The exercises of lesson 31."""
-
-from collections.abc import Mapping
+"""The exercises of lesson 31, and its pictures of shared memory."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from cnnlab.check import kinds
-from cnnlab.plots.style import COLORS, INK, WRONG, figure
+from cnnlab import cuda
+from cnnlab.check import device, kinds
+from cnnlab.check.verdict import Verdict
+from cnnlab.measure.bench import layer_arguments
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
 
-BANKS = 32
-
-
-@kinds.number(
-    "Each round halves the number of shares.",
-    "Which power of two is 1,024?",
-)
-def rounds():
-    """Each round halves the shares, and 2 to the 10th is 1,024."""
-    return 10
-
-
-@kinds.number(
-    "How long is the edge of the tile, with its halo?",
-    "16 + 5 − 1 pixels along each side, for 16 · 16 results.",
-)
-def pixels():
-    """At 8 × 8 results it was 2.25: the larger the tile, the thinner its halo."""
-    return 20 * 20 / (16 * 16)
+BANKS = LANES = 32
 
 
 def _no_shared(traces: list) -> str:
-    result = any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0)
-    return "shared memory is used; a shuffle needs none." if result else ""
+    shared = any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0)
+    return "shared memory is used; a shuffle needs none." * shared
+
+
+def _one_warp(mine, dz, db):
+    mine.launch("my_bias", (len(db),), (32,), dz, db, *dz.shape[:2], dz[0, 0].size)
 
 
 @kinds.cuda_c(
     "conv_backward_bias",
-    lambda mine, dz, db: mine.launch(
-        "my_bias", (len(db),), (32,), dz, db, *dz.shape[:2], dz[0, 0].size
-    ),
-    "In each round every thread adds what the thread 16, 8, 4, 2, 1 further on has.",
-    "sum += __shfl_down_sync(0xffffffff, sum, by), with by from 16 down to 1.",
+    _one_warp,
+    "In a round, lane i and lane i ^ by add each other's sum: by is 16, 8, 4, 2, 1.",
+    "sum += __shfl_xor_sync(0xffffffff, sum, by), with by from 16 down to 1.",
     also=_no_shared,
 )
-def shuffle():
-    """Only the first thread has the whole sum in the end. All 32 must take part in each shuffle."""
+def butterfly():
+    """Each lane has the whole sum, so any of them may store it. All 32 must take part."""
     return """
 extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int size)
 {
@@ -53,8 +40,8 @@ extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int
     float sum = 0;
     for (int i = threadIdx.x; i < N * size; i += 32)
         sum += dz[(i / size * F + f) * size + i % size];
-    for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffff, sum, by);
-    if (threadIdx.x == 0) db[f] = sum;
+    for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffff, sum, by);
+    if (threadIdx.x == 31) db[f] = sum;
 }
 """
 
@@ -93,72 +80,39 @@ extern "C" __global__ void my_forward(const float* x, const float* w, const floa
 """
 
 
-def _padded(mine, x, w, b, z):
-    (n, f, p, q), k = z.shape, w.shape[2]
-    grid, edge = (-(-q // 8), -(-p // 8), n * f), 8 + k - 1
-    shared = 4 * edge * (edge + 32)
-    mine.launch("my_forward", grid, (8, 8), x, w, b, z, *x.shape, f, k, shared=shared)
-
-
-def _one_turn(traces: list) -> str:
-    most = max(int(trace.conflicts("tile", write=False).max(initial=0)) for trace in traces)
-    if not most:
-        return "no thread reads the tile."
-    return f"a request for the tile takes {most} turns." if most > 1 else ""
-
-
-@kinds.cuda_c(
-    "conv_forward",
-    _padded,
-    "A warp reads 8 neighbours in each of 4 rows. In which banks do the 4 rows begin?",
-    "8 banks for each row, and 32 in all: let the rows begin 8 or 24 banks apart, modulo 32.",
-    strides=False,
-    also=_one_turn,
+@kinds.formula(
+    lambda rng: {"pitch": int(rng.integers(12, 72))},
+    "In which banks are the 32 words? A bank is a word's place in the tile, modulo 32.",
+    "Thread (row, col) reads word row * pitch + col, but for a shift that all of them share.",
 )
-def padding():
-    """Rows that lie 24 words apart begin in banks 0, 24, 16 and 8: four times eight words."""
-    return """
-extern "C" __global__ void my_forward(const float* x, const float* w, const float* b, float* z,
-                                      int N, int C, int H, int W, int F, int K)
-{
-    extern __shared__ float tile[];
-    int P = H - K + 1, Q = W - K + 1, edge = 8 + K - 1;
-    int pitch = 24;
-    int f = blockIdx.z % F, n = blockIdx.z / F, number = threadIdx.y * 8 + threadIdx.x;
-    int p = blockIdx.y * 8 + threadIdx.y, q = blockIdx.x * 8 + threadIdx.x;
-    float sum = b[f];
-    for (int c = 0; c < C; c++) {
-        for (int i = number; i < edge * edge; i += 64) {
-            int row = blockIdx.y * 8 + i / edge, col = blockIdx.x * 8 + i % edge;
-            float pixel = row < H && col < W ? x[((n * C + c) * H + row) * W + col] : 0.0f;
-            tile[i / edge * pitch + i % edge] = pixel;
-        }
-        __syncthreads();
-        for (int k = 0; k < K; k++)
-            for (int l = 0; l < K; l++)
-                sum += w[((f * C + c) * K + k) * K + l]
-                       * tile[(threadIdx.y + k) * pitch + threadIdx.x + l];
-        __syncthreads();
-    }
-    if (p < P && q < Q) z[((n * F + f) * P + p) * Q + q] = sum;
-}
-"""
+def tile_turns(pitch):
+    """24 is the least with one turn: four rows of eight begin in banks 0, 24, 16 and 8."""
+    banks = [(row * pitch + col) % 32 for row in range(4) for col in range(8)]
+    return max(banks.count(bank) for bank in banks)
+
+
+@kinds.labels(
+    ["sound", "wrong sum", "out of bounds", "race", "bank conflict"],
+    ["how many maps?", "which pixels?", "how many shares?", "which words?", "how many threads?"],
+    "Count: 6 maps, 10 blocks, 256 threads. What would be right?",
+    "One of the five is sound: where a warp wants a single word, it is handed to all at once.",
+)
+def fp_f():
+    """An array has six maps, and ten blocks ask; a product for each of 216 inputs, once."""
+    return ["out of bounds", "wrong sum", "wrong sum", "sound", "race"]
 
 
 def _with_halo(mine, dz, w, dx):
     (n, c, h, wide), f, k = dx.shape, len(w), w.shape[2]
-    grid, edge = (-(-wide // 8), -(-h // 8), n * c), 8 + k - 1
-    mine.launch(
-        "my_backward_input", grid, (8, 8), dz, w, dx, *dx.shape, f, k, shared=4 * edge * edge
-    )
+    grid, shared = (-(-wide // 8), -(-h // 8), n * c), 4 * (8 + k - 1) ** 2
+    mine.launch("my_backward_input", grid, (8, 8), dz, w, dx, *dx.shape, f, k, shared=shared)
 
 
 @kinds.cuda_c(
     "conv_backward_input",
     _with_halo,
     "64 threads fill edge × edge elements: a loop from a thread's number, in steps of 64.",
-    "Element i of the tile is in row blockIdx.y * 8 − (K − 1) + i / edge of dz, and in a column "
-    "alike; where there is no such row or column, it is 0.",
+    "Element i is in row blockIdx.y * 8 − (K − 1) + i / edge of dz, if there is one; else it is 0.",
     strides=False,
 )
 def halo():
@@ -190,61 +144,100 @@ extern "C" __global__ void my_backward_input(const float* dz, const float* w, fl
 """
 
 
-# --- shared arrays: what lies between barriers, and in which bank ---------------------------------
+def _few_loads(operation: str, function) -> Verdict:
+    """The verdict on a kernel, and on its loads for one image of the report's network."""
+    if not (verdict := device.kernel(operation, function)):
+        return verdict
+    with cuda.traced() as traces:
+        function(*layer_arguments(operation, 1)[0])
+    loads = sum(int((trace.flags == 0).sum()) for trace in traces) / 86_400
+    return Verdict(loads <= 0.5, f"{operation}: {loads:.2f} loads a multiply-add, at most 0.5")
 
 
-@figure
-def shared_steps(traces: Mapping[str, object], array: str, *, block: int = 0) -> np.ndarray:
-    """Draw a block's accesses to a shared array from barrier to barrier, a panel for each trace.
+@kinds.kernel(
+    "conv_forward",
+    "Let a thread keep the results of several filters for several neighbours of a row.",
+    "R filters by T neighbours: R + T loads serve R · T multiply-adds.",
+    by=_few_loads,
+)
+def challenge_registers(x, w, b, z, stride=1):
+    """Ten loads serve 24 multiply-adds: 0.42, and a little for the bias."""
+    kernels = cuda.Kernels("""
+extern "C" __global__ void blocked(const float* x, const float* w, const float* b, float* z,
+                                   int N, int C, int H, int W, int F, int K, int S)
+{
+    int P = (H - K) / S + 1, Q = (W - K) / S + 1, groups = (F + 5) / 6, strips = (Q + 3) / 4;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= N * groups * P * strips) return;
+    int q = i % strips * 4, p = i / strips % P, group = i / (strips * P);
+    int first = group % groups * 6, n = group / groups;
+    float sum[6][4] = {}, pixel[4];
+    for (int t = 0; t < C * K * K; t++) {
+        const float* row = x + ((n * C + t / (K * K)) * H + p * S + t / K % K) * W + t % K;
+        for (int j = 0; j < 4; j++) pixel[j] = row[min(q + j, Q - 1) * S];
+        for (int r = 0; r < 6; r++) {
+            float weight = w[min(first + r, F - 1) * C * K * K + t];
+            for (int j = 0; j < 4; j++) sum[r][j] += weight * pixel[j];
+        }
+    }
+    for (int r = 0; r < 6; r++)
+        for (int j = 0; j < 4; j++)
+            if (first + r < F && q + j < Q)
+                z[((n * F + first + r) * P + p) * Q + q + j] = sum[r][j] + b[first + r];
+}
+""")
+    (n, f, p, q), sizes = z.shape, (*x.shape, *w.shape[::3], stride)
+    kernels.over("blocked", n * -(-f // 6) * p * -(-q // 4), x, w, b, z, *sizes)
 
-    Between two barriers, a dot is an element that was read, a ring one that was written.
-    """
-    shape = 1, len(traces)
-    steps = max(int(trace.barriers.max()) + 1 for trace in traces.values())
-    size = (9, 1.2 + 0.28 * steps)
-    _, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True)
-    for ax, (name, trace) in zip(axes[0], traces.items(), strict=True):
-        number = next(i for i, a in enumerate(trace.arrays) if a.name == array)
-        mine = (trace.array == number) & (trace.block == block)
-        for write, look in (
-            (False, {"color": COLORS["vector"], "s": 8, "label": "read"}),
-            (
-                True,
-                {"facecolors": "none", "edgecolors": COLORS["device"], "s": 26, "label": "written"},
-            ),
-        ):
-            rows = mine & ((trace.flags & 1 > 0) == write)
-            ax.scatter(trace.index[rows], trace.barriers[rows], linewidth=0.8, **look)
-        ax.set_title(name, fontsize=10)
-        ax.set(xlabel=f"place in {array}", yticks=range(steps), ylim=(steps - 0.5, -0.5))
-    axes[0, 0].set_ylabel("barriers passed")
-    axes[0, -1].legend(loc="lower right", fontsize=8)
-    return axes[0]
+
+def rounds(trace, array: str) -> Stepper:
+    """Step through one warp's tree in shared memory, from its trace, and one by shuffles."""
+    mine = trace.array == [each.name for each in trace.arrays].index(array)
+    frames, captions, tree = [], [], np.ones(LANES, int)
+    for k in range(trace.barriers.max() + 1):
+        here = mine & (trace.barriers == k) & (trace.flags == 0) & (trace.index != trace.thread)
+        pairs = dict(zip(trace.thread[here], trace.index[here], strict=True))
+        tree[list(pairs)] += tree[list(pairs.values())]
+        with style():
+            ax = Figure((7.2, 1.9)).subplots()
+        ax.set(xlim=(-3.5, LANES), ylim=(-0.1, 3.8))
+        ax.axis("off")
+        for y, name in ((2, "tree"), (0, "shuffles")):
+            ax.text(-0.3, y + 0.5, name, ha="right", va="center", fontsize=9, color=INK)
+            for i in range(LANES):
+                used = i in pairs or not k if y else i < LANES >> k
+                ax.add_patch(plt.Rectangle((i, y), 0.92, 1, color=LAYERS[2] if used else "#eeeeee"))
+                text = tree[i] if y else 2**k if used else ""
+                ax.text(i + 0.46, y + 0.5, text, ha="center", va="center", fontsize=7)
+        for to, source in pairs.items():
+            look = {"arrowstyle": "->", "color": COLORS["device"], "lw": 0.8, "shrinkA": 0}
+            look["connectionstyle"] = f"arc3,rad={3 / (8 + source - to)}"
+            ax.annotate("", (to + 0.46, 3), (source + 0.46, 3), arrowprops=look)
+        count = int((mine & (trace.barriers <= k)).sum())
+        what = f"Round {k}: in the tree {len(pairs)} of 32 threads add" if k else "Each stores"
+        captions.append(f"{what} a partial sum. Shared accesses: {count}; by shuffles none.")
+        frames.append(ax.figure)
+    return stepper(frames, title="Partial sums, from 32 to 1", captions=captions)
 
 
 @figure
 def banks(trace, array: str, *, write: bool = False) -> Axes:
-    """Draw the banks of the first request for a shared array that takes the most turns.
+    """Draw the banks of the first request for an array of 4-byte words that takes the most turns.
 
-    A column is one of the 32 banks, a row a turn; a square is a word, with the number of a thread
-    that wants it. A request without a conflict is one row.
+    A column is a bank, a row a turn; a square is a word, with the number of a lane that wants it.
     """
     requests, turns = trace.requests(array, write), trace.conflicts(array, write)
     rows = requests[int(turns.argmax())]
-    number = next(i for i, each in enumerate(trace.arrays) if each.name == array)
-    words = trace.index[rows] * trace.arrays[number].item // 4
-    words, first = np.unique(words, return_index=True)
+    words, first = np.unique(trace.index[rows], return_index=True)
     _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
     height = np.zeros(BANKS, int)
-    for word, at in zip(words, first, strict=True):
-        bank = word % BANKS
+    for bank, at in zip(words % BANKS, first, strict=True):
         look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
         ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
-        text = str(trace.thread[rows[at]] % 32)
-        ax.text(bank, height[bank], text, ha="center", va="center", fontsize=7, color=INK)
+        lane = trace.thread[rows[at]] % LANES
+        ax.text(bank, height[bank], lane, ha="center", va="center", fontsize=7, color=INK)
         height[bank] += 1
     ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))
-    ax.set(xlabel="bank; the number is a thread of the warp", ylabel="turn")
-    ax.set_xticks(range(0, BANKS, 4))
+    ax.set(xlabel="bank; the number is a lane", ylabel="turn", xticks=range(0, BANKS, 4))
     ax.grid(visible=False)
     return ax

@@ -203,11 +203,15 @@ def learning_curves(
 
 
 @measured
-def parts(times: Mapping[str, Named], *, per: str = "call") -> Axes:
-    """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends."""
+def parts(times: Mapping[str, Named], *, per: str = "call", unit: str = "") -> Axes:
+    """Draw stacked bars of seconds per `per`, in absolute lengths, with the total at their ends.
+
+    With a `unit` the numbers are counts of that.
+    """
     kinds = dict.fromkeys(part for each in times.values() for part in each)
     total = np.array([sum(each.values()) for each in times.values()])
-    scale, unit = time_unit(max(total))
+    scale, shown = (1, unit) if unit else time_unit(max(total))
+    words = "{:,.4g}".format if unit else in_words
     _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.45 * len(times)))
     left = np.zeros(len(times))
     for part, color in zip(kinds, part_colors(kinds), strict=True):
@@ -215,11 +219,11 @@ def parts(times: Mapping[str, Named], *, per: str = "call") -> Axes:
         look = {"color": color, "label": part, "edgecolor": "white"}
         bars = ax.barh(list(times), lengths, 0.66, left, **look)
         left += lengths
-    said = [", ".join(f"{k} {in_words(t)}" for k, t in each.items()) for each in times.values()]
-    texts = [f"{in_words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
+    said = [", ".join(f"{k} {words(t)}" for k, t in each.items()) for each in times.values()]
+    texts = [f"{words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
     ax.bar_label(bars, texts, padding=6, fontsize=8)
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
-    ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{unit} per {per}")
+    ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{shown} per {per}")
     return as_rows(ax, times)
 
 

@@ -10,13 +10,11 @@ from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.cuda.step import FusedStep, Layerwise
 from cnnlab.data import load
 from cnnlab.kernels import CONTRACT, KERNELS, device
-from cnnlab.kernels.variants.cuda_c import LADDER
 from cnnlab.network import Network
 from cnnlab.training import Replica, Sgd
 from tests.cuda.stand_in import Array, Stream, cupy
 
 FUNCTIONS = [(operation, getattr(device, operation)) for operation in CONTRACT]
-FUNCTIONS += [(o, f) for o, algorithms in LADDER.items() for f in algorithms.values()]
 
 
 @pytest.fixture

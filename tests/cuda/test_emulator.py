@@ -1,4 +1,5 @@
 import contextlib
+import re
 import sys
 from types import SimpleNamespace
 
@@ -9,6 +10,8 @@ from cnnlab import cuda
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator import Emulated, compiler
 from cnnlab.runtime.files import replacing
+from tests.lessons import breaking
+from tests.source import NOTEBOOKS
 
 GRID = """
 extern "C" __global__ void where(int* out, int n)
@@ -43,30 +46,6 @@ extern "C" __global__ void butterfly(int* a)
     int sum = a[threadIdx.x];
     for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffff, sum, by);
     a[threadIdx.x] = sum;
-}
-"""
-RETURNS_EARLY = """
-extern "C" __global__ void early(float* a, int n)
-{
-    if (threadIdx.x >= n) return;
-    a[threadIdx.x] = 1;
-    __syncthreads();
-}
-"""
-BARRIER_IN_A_BRANCH = """
-extern "C" __global__ void branch(float* a)
-{
-    if (threadIdx.x < 7)
-        __syncthreads();
-    else
-        __syncwarp();
-    a[threadIdx.x] = 1;
-}
-"""
-ADDS = """
-extern "C" __global__ void adds(const float* a, float* sum)
-{
-    atomicAdd(sum, a[blockIdx.x * blockDim.x + threadIdx.x]);
 }
 """
 
@@ -107,34 +86,6 @@ def test_a_lane_keeps_its_value_until_all_have_read_it():
     assert (a == 31 * 32 // 2).all()
 
 
-def test_atomics_add_up():
-    a, total = np.arange(100, dtype=np.float32), np.zeros(1, np.float32)
-    Emulated(ADDS).launch("adds", (10,), (10,), a, total)
-    assert total[0] == a.sum()
-
-
-@pytest.mark.parametrize(
-    "source, arguments, words",
-    [
-        (
-            RETURNS_EARLY,
-            (3,),
-            r"\(0, 0, 0\) waits at a barrier in line 6 .*\(3, 0, 0\) never reaches: it has",
-        ),
-        (
-            BARRIER_IN_A_BRANCH,
-            (),
-            r"\(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\) does not reach",
-        ),
-    ],
-)
-def test_a_barrier_that_some_threads_miss_is_named(source, arguments, words):
-    kernels = Emulated(source)
-    (name,) = kernels.parameters
-    with pytest.raises(RuntimeError, match=words):
-        kernels.launch(name, (1,), (32,), np.zeros(32, np.float32), *arguments)
-
-
 @pytest.mark.parametrize(
     "grid, block, arguments, error, words",
     [
@@ -165,28 +116,6 @@ def test_a_wrong_array_is_named(array, error, words):
         Emulated(REVERSE).launch("reverse", (1,), (4,), np.zeros(4, np.float32), shared=49153)
     with pytest.raises(ValueError, match="name: expected one of reverse, got 'revers'"):
         Emulated(REVERSE).launch("revers", (1,), (4,), array)
-
-
-@pytest.mark.parametrize(
-    "source, error, words",
-    [
-        ("int a;", ValueError, "expected a __global__ function, got none"),
-        (
-            "__global__ void k(image* a) {}",
-            ValueError,
-            r"expected parameters of .* got 'image\* a'",
-        ),
-        (
-            "__global__ void k(int* a)\n{ __managed__ int b; }",
-            ValueError,
-            "source: the emulator does not know __managed__: line 2: { __managed__ int b; }",
-        ),
-        ("__global__ void k(int* a) { a[0] = b; }", RuntimeError, r"kernel.cu:1.*'b' was not"),
-    ],
-)
-def test_sources_that_cannot_be_run_are_refused_with_the_reason(source, error, words):
-    with pytest.raises(error, match=words):
-        Emulated(source)
 
 
 def test_no_compiler_is_said(monkeypatch):
@@ -224,24 +153,30 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
     there, line = cuda.gpu()
     assert there or "so the emulator runs the kernels" in line
     assert "\n" not in line
-    with pytest.raises(
-        ValueError, match="name: expected one of bias, conv, dense, elementwise, fused, pool"
-    ):
+    with pytest.raises(ValueError, match="name: expected one of conv, dense, elementwise, fused"):
         cuda.load("convolution")
 
 
+def cuda_sources():
+    """Each source of the package, and each cell of CUDA C that holds a lesson's matter."""
+    cells = [cell for path in NOTEBOOKS.glob("3*.ipynb") for cell in breaking.read(path)]
+    matter = [cell.source for cell in cells if "matter" in cell.tags]
+    shown = ["//" + text for text in matter if re.match(r"%%cuda \w+\n", text)]
+    return [file.read_text() for file in sorted(SOURCES.glob("*.cu"))] + sorted(shown)
+
+
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("file", sorted(SOURCES.glob("*.cu")), ids=lambda file: file.stem)
-def test_nvidias_compiler_accepts_every_source(file, architecture):
+@pytest.mark.parametrize("text", cuda_sources(), ids=lambda text: text.split("\n")[0])
+def test_nvidias_compiler_accepts_every_source(text, architecture):
     core = pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
-    program = core.Program(file.read_text(), "c++", core.ProgramOptions(arch=architecture))
+    program = core.Program(text, "c++", core.ProgramOptions(arch=architecture))
     assert len(program.compile("cubin").code) > 1000
 
 
 MINE = """// My own.
-extern "C" __global__ void bias_tree(const float* dz, float* db, int N, int F, int size)
+extern "C" __global__ void dense_forward(const float* x, float* z)
 {
-    db[blockIdx.x] = 7;  /* mine */
+    z[blockIdx.x] = 7;  /* mine */
 }
 """
 
@@ -255,11 +190,11 @@ def test_the_cell_magic_compiles_a_cell(ipython):
     out = np.full(6, -1, np.int32)
     shell.user_ns["mine"].launch("where", (2,), (3,), out, out.size)
     assert out.tolist() == [0, 100, 200, 300, 400, 500]
-    shell.run_cell_magic("cuda", "bias_tree in bias", MINE)
-    text = shell.user_ns["bias_tree"].source
-    assert text.count("bias_tree(") == 1 and "/* mine */" in text and "bias_shared(" in text
+    shell.run_cell_magic("cuda", "dense_forward in dense", MINE)
+    text = shell.user_ns["dense_forward"].source
+    assert text.count("dense_forward(") == 1 and "/* mine */" in text and "dense_backward" in text
     with pytest.raises(UsageError, match="source: expected a function other, got none"):
-        shell.run_cell_magic("cuda", "other in bias", GRID)
+        shell.run_cell_magic("cuda", "other in dense", GRID)
     with pytest.raises(UsageError, match="%%cuda: expected a name"):
         shell.run_cell_magic("cuda", "", GRID)
     with pytest.raises(UsageError, match=r"(?s)%%cuda mine: .*kernel.cu:3.*'b' was not declared"):

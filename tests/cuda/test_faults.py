@@ -99,6 +99,10 @@ def test_accesses_far_outside_stop_the_kernel(body, n, before, words):
         ("    if (threadIdx.x < 7)\n        __syncthreads();\n    else\n        __syncthreads();",
          r"thread \(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\) does not "
          "reach: it waits at another, in line 7"),
+        ("    if (threadIdx.x < 7)\n        __syncthreads();\n    else\n        __syncwarp();",
+         r"\(0, 0, 0\) waits at a barrier in line 5 that thread \(7, 0, 0\) does not reach"),
+        ("    if (threadIdx.x >= 3) return;\n    out[0] = 1;\n    __syncthreads();",
+         r"\(0, 0, 0\) waits at a barrier in line 6 .*\(3, 0, 0\) never reaches: it has"),
         ("    float v = a[0];\n    if (threadIdx.x < 16) v += __shfl_xor_sync(0xffffffff, v, 8);\n"
          "    out[threadIdx.x] = v;",
          r"line 5: .* but thread \(16, 0, 0\), which its mask names, never gets there"),

@@ -5,11 +5,11 @@ import sys
 import numpy as np
 import pytest
 
-from cnnlab.cuda import SOURCES, occupancy, step
+from cnnlab.cuda import occupancy, step
 from cnnlab.cuda.launcher import Launcher
-from cnnlab.cuda.occupancy import ARCHITECTURES, DYNAMIC, THREADS, compiled
+from cnnlab.cuda.occupancy import ARCHITECTURES, THREADS, compiled
 from cnnlab.cuda.occupancy import occupancy as share
-from cnnlab.kernels.variants.cuda_c import LADDER
+from cnnlab.kernels import device
 from cnnlab.measure.bench import layer_arguments
 from cnnlab.network import Network
 
@@ -58,13 +58,13 @@ def test_registers_local_and_shared_memory_are_the_compilers():
 
 def test_the_report_has_a_row_for_each_kernel(monkeypatch, tmp_path):
     pytest.importorskip("cuda.core", reason="pip install 'cnnlab[nvrtc]', for Linux")
-    (tmp_path / "bias.cu").write_text((SOURCES / "bias.cu").read_text())
+    (tmp_path / "own.cu").write_text(LOCAL)
     monkeypatch.setattr(occupancy.cuda, "SOURCES", tmp_path)
     head, *rows = occupancy.report().splitlines()
     assert head.split()[:5] == ["kernel", "threads", "shared", "sm_75:", "registers"]
-    assert {row.split()[0] for row in rows} == {"bias_serial", "bias_shared", "bias_tree"}
-    [tree] = (row.split() for row in rows if row.startswith("bias_tree"))
-    assert tree[1:3] == ["256", "1,024"] and tree[4:6] == ["0", "100%"]
+    indexed, plain = map(str.split, sorted(rows))
+    assert indexed[:3] == ["indexed", "256", "400"] and indexed[4] == "256"
+    assert plain[:3] == ["plain", "256", "0"] and plain[4:6] == ["0", "100%"]
 
 
 def test_without_nvrtc_one_line_says_what_to_install():
@@ -77,7 +77,7 @@ runpy.run_module("cnnlab.cuda.occupancy", run_name="__main__")"""
 
 
 def test_blocks_are_those_that_the_course_launches(monkeypatch):
-    """Of each kernel, in a step of the report's network and in the lessons' variants."""
+    """Of each kernel in a step of the report's network."""
     launched, checked = {}, Launcher._checked
 
     def noted(self, name, grid, block, arguments, shared):
@@ -89,8 +89,6 @@ def test_blocks_are_those_that_the_course_launches(monkeypatch):
     for make in (step.Layerwise, step.FusedStep):
         make(net.parameters(), images, [0], batch=1)
     step.Layerwise(net.parameters(), images, [0], batch=1, fused=True)
-    for operation, functions in LADDER.items():
-        for function in functions.values():
-            function(*layer_arguments(operation, 1)[0])
-    assert launched == {name: (THREADS.get(name, 256), DYNAMIC.get(name, 0)) for name in launched}
-    assert launched.keys() >= THREADS.keys() | DYNAMIC.keys()
+    device.conv_backward_input(*layer_arguments("conv_backward_input", 1)[0])
+    assert launched == {name: (THREADS.get(name, 256), 0) for name in launched}
+    assert launched.keys() >= THREADS.keys()

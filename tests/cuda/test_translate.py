@@ -168,6 +168,7 @@ def test_printf_and_assert(capsys):
     [
         ("", "#include <cooperative_groups.h>",
          "does not know #include <cooperative_groups.h>: line 1: #include <coop"),
+        ("__managed__ int b;", "", "does not know __managed__: line 4: __managed__ int b;"),
         ("k<<<1, 1>>>(a, out, n);", "", "does not know <<<: line 4: k<<<1, 1>>>"),
         ("cudaMalloc(0, 0);", "", r"does not know cudaMalloc: line 4: cudaMalloc\(0, 0\);"),
         ("__shared__ int x = 0;", "", "without initial values, got line 4: __shared__ int x = 0;"),
@@ -187,6 +188,8 @@ def test_what_is_not_known_is_named_with_its_line(body, before, words):
         ("// K\ntemplate <int K>\n__global__ void k(int* a) {}",
          r"source: k: expected a kernel without template parameters, got template <int K>: "
          r"make it a __device__ function .*: line 3: __global__ void k\(int\* a\) \{\}"),
+        ("int a;", "expected a __global__ function, got none"),
+        ("__global__ void k(image* a) {}", r"expected parameters of .* got 'image\* a'"),
         ("struct P { int n; };\n__global__ void k(P p) {}", "got 'P p': line 2: __global__ void"),
         ("__global__ int k() {}", r"k: expected void, got int: line 1: __global__ int k"),
     ],

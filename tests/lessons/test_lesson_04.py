@@ -39,3 +39,6 @@ def test_losses_over_seconds_are_medians():
     ax = lesson_04.over_seconds(curves, 1.0)
     assert ax.lines[0].get_ydata().tolist() == [4, 2]
     assert ax.lines[0].get_xdata().tolist() == [100, 200]
+    slow = np.array([0.5, 0.9]), np.array([[3.0, 1.0]])  # begins after the other's end
+    ax = lesson_04.over_seconds(curves | {"slow": slow}, 1.0)
+    assert [line.get_xdata().tolist() for line in ax.lines[:2]] == [[100, 200], [500]]

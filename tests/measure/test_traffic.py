@@ -26,6 +26,9 @@ def test_bytes_are_counted_beside_the_rungs_and_the_least(capsys):
     said = "Your sigmoid_backward moves 1 times the least bytes, twice 1.67."
     ax = challenge.challenge_traffic("sigmoid_backward", y, {"twice": twice})
     assert ax.figure.get_suptitle() == "Your sigmoid_backward moves 1 times the least bytes"
+    kilobytes = "69 kB, 1.67 times that", "41 kB, 1 times that"
+    assert [text.get_text() for text in ax.texts] == ["any kernel must", *kilobytes]
+    assert ax.lines[0].get_xdata()[0] == least / 1e3
     out = capsys.readouterr().out
     assert "no access is at fault" in out and out.endswith(f"{said}\n")
 

@@ -34,18 +34,6 @@ def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys
         assert ax.lines[-1].get_xdata()[0] == 16  # times faster than the first rung
 
 
-def test_traffic_is_drawn_beside_the_least(monkeypatch, capsys):
-    monkeypatch.setattr(challenge.device, "exercise", lambda *_: True)
-    monkeypatch.setattr(challenge, "count", lambda *_: ({"rung": 4000, "mine": 2000}, 1000))
-    ax = challenge.challenge_traffic("relu", print)
-    assert ax.figure.get_suptitle() == "Your relu moves 2 times the least bytes"
-    assert [text.get_text() for text in ax.texts][::2] == ["any kernel must", "2 kB, 2 times that"]
-    assert ax.lines[0].get_xdata()[0] == 1
-    assert capsys.readouterr().out == "Your relu moves 2 times the least bytes, rung 4.\n"
-    monkeypatch.setattr(challenge.device, "exercise", lambda *_: False)
-    assert challenge.challenge_traffic("relu", print) is None
-
-
 @pytest.mark.parametrize(
     "moved, said",
     [

@@ -201,6 +201,8 @@ def test_the_unit_of_the_axis_suits_the_longest_bar():
     ax = charts.parts({"a": {"sums": 3e-6}, "b": {"sums": 1e-3, "rest": 1e-3}}, per="step")
     assert ax.get_xlabel() == "ms per step"
     assert [bar.get_width() for bar in ax.containers[0]] == [0.003, 1]
+    ax = charts.parts({"a": {"x": 1.5, "w": 1200}}, per="turn", unit="loads")
+    assert (ax.get_xlabel(), texts(ax)) == ("loads per turn", ["1,202: x 1.5, w 1,200"])
 
 
 ROWS = [

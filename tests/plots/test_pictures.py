@@ -46,12 +46,10 @@ def test_requests_show_the_sectors_that_are_moved(traces):
     assert saved(axes) > 5000
 
 
-def test_shared_steps_show_reads_and_writes_between_barriers(traces):
-    axes = lesson_31.shared_steps(traces, "sums")
-    read, written = (dots.get_offsets() for dots in axes[0].collections)
-    assert sorted(map(tuple, read)) == [(i, 1) for i in range(32)]
-    assert sorted(map(tuple, written)) == [(i, 0) for i in range(32)]
-    assert saved(axes) > 5000
+def test_rounds_have_a_frame_for_each_barrier_and_count_accesses(traces):
+    html = lesson_31.rounds(traces["neighbours"], "sums").html
+    assert html.count("<img") == 2 and "Each stores a partial sum. Shared accesses: 32;" in html
+    assert "Round 1: in the tree 32 of 32 threads add a partial sum. Shared accesses: 64;" in html
 
 
 def test_every_schedule_has_a_panel():

@@ -1,9 +1,19 @@
-// The scheduler: the threads of a block take turns; each runs until it waits or has returned.
+// The scheduler: the threads of a block take turns; each runs until it waits or has returned. In a
+// shuffled schedule blocks come in a random order; in a block a random warp makes its next access,
+// all its threads in step, then another.
 
 namespace emulator {
 
 static void (*body)(void**);
 static void** body_arguments;
+static uint64_t schedule;  // the state of the random numbers of a shuffled one, else 0
+
+static size_t draw(size_t below) {  // Marsaglia's xorshift
+    schedule ^= schedule << 13;
+    schedule ^= schedule >> 7;
+    schedule ^= schedule << 17;
+    return schedule % below;
+}
 
 QUIET static void start() {
     body(body_arguments);
@@ -47,7 +57,7 @@ static bool stuck() {
 }
 
 static bool run_block() {
-    size_t n = n_fibres, n_stacks = 0, n_done = 0;
+    size_t n = n_fibres, n_stacks = 0, n_done = 0, n_warps = (n + warpSize - 1) / warpSize;
     n_blocks++;
     n_shared = 0;
     dim3 at(0, 0, 0);
@@ -63,19 +73,23 @@ static bool run_block() {
     }
     while (n_done < n) {
         bool progress = false;
-        for (running = 0; running < n; running++) {
-            Fibre& f = fibres[running];
-            if (f.state != READY) continue;
-            bool first = !f.stack;
-            if (first) new_stack(f, n_stacks);
-            threadIdx = f.index;
-            emulator_switch((void**)&scheduler, f.stack);
-            scheduler = nullptr;
-            if (interrupted) fail("interrupted");
-            if (error[0]) return false;
-            progress = true;
-            n_done += f.state == DONE;
-            n_stacks += first && f.state != DONE;  // or the next thread can have the stack
+        size_t chosen = schedule ? draw(n_warps) : 0;
+        for (size_t k = 0; k < n_warps && !(schedule && progress); k++) {
+            running = (chosen + k) % n_warps * warpSize;
+            for (size_t end = running + warpSize; running < n && running < end; running++) {
+                Fibre& f = fibres[running];
+                if (f.state != READY) continue;
+                bool first = !f.stack;
+                if (first) new_stack(f, n_stacks);
+                threadIdx = f.index;
+                emulator_switch((void**)&scheduler, f.stack);
+                scheduler = nullptr;
+                if (interrupted) fail("interrupted");
+                if (error[0]) return false;
+                progress = true;
+                n_done += f.state == DONE;
+                n_stacks += first && f.state != DONE;  // or the next thread can have the stack
+            }
         }
         if (n_done == n) break;
         for (size_t first = 0; first < n; first += warpSize)
@@ -97,18 +111,23 @@ static const char* run(void (*call)(void**), void** arguments, const unsigned* s
     body_arguments = arguments;
     fibres = (Fibre*)realloc((void*)fibres, n_fibres * sizeof(Fibre));
     if (!fibres) return "no memory for the threads of a block";
-    size_t block = 0, total = (size_t)gridDim.x * gridDim.y * gridDim.z;
+    size_t total = (size_t)gridDim.x * gridDim.y * gridDim.z;
+    size_t* order = (size_t*)malloc(total * sizeof(size_t));
+    if (!order) return "no memory for the order of the blocks";
+    for (size_t k = 0; k < total; k++) {
+        size_t other = schedule ? draw(k + 1) : k;
+        order[k] = order[other];
+        order[other] = k;
+    }
     catch_signals();
-    for (unsigned z = 0; z < gridDim.z; z++)
-        for (unsigned y = 0; y < gridDim.y; y++)
-            for (unsigned x = 0; x < gridDim.x; x++) {
-                blockIdx = dim3(x, y, z);
-                choose(block++, total);
-                if (run_block()) continue;
-                leave_signals();
-                return error;
-            }
+    for (size_t k = 0; k < total; k++) {
+        size_t row = order[k] / gridDim.x;
+        blockIdx = dim3(order[k] % gridDim.x, row % gridDim.y, row / gridDim.y);
+        choose(k, total);
+        if (!run_block()) break;
+    }
     leave_signals();
+    free(order);
     return error;
 }
 

@@ -19,6 +19,7 @@ from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE, counted
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
+MIX = 0x9E3779B97F4A7C15  # odd, so that neighbouring numbers give unlike schedules
 KINDS = (*NUMBERS, *SHORTER, *VECTORS)
 OPTIONS = (
     "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
@@ -42,12 +43,19 @@ class Traced(Emulated):
 
     An access near an array but out of bounds is recorded in the trace; one that is far from every
     array ends the launch with RuntimeError. Of a launch with more than `most` accesses, by default
-    `MOST`, some blocks are traced: `Trace.sampled`.
+    `MOST`, some blocks are traced: `Trace.sampled`. A `schedule` of 1 or more numbers a shuffled
+    one, see schedule.h; at 0 each thread runs until it waits.
     """
 
-    def __init__(self, source: str, traces: list[Trace] | None = None, most: int | None = None):
+    def __init__(
+        self,
+        source: str,
+        traces: list[Trace] | None = None,
+        most: int | None = None,
+        schedule: int = 0,
+    ):
         super().__init__(source)
-        self._most = MOST if most is None else most
+        self._most, self._schedule = MOST if most is None else most, schedule
         self.source, self.traces = source, [] if traces is None else traces  # of all launches
 
     @property
@@ -75,7 +83,8 @@ class Traced(Emulated):
         arena.fill()
         known = arguments_of([kind for kind in kinds if kind.array], arena)
         windows = (ctypes.c_uint64 * (2 * len(arena.windows)))(*chain(*arena.windows))
-        self._library.trace_begin(windows, *map(ctypes.c_size_t, (len(arena.windows), self._most)))
+        numbers = len(arena.windows), self._most, self._schedule * MIX % 2**64
+        self._library.trace_begin(windows, *map(ctypes.c_uint64, numbers))
         fault = None
         try:
             super()._prepare(name, sizes, given, shared)()

@@ -78,10 +78,12 @@ QUIET static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
 
 QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where) {
     if (!in_kernel) return;
-    in_kernel = false;
     uintptr_t at = (uintptr_t)address;
+    bool own = at - (uintptr_t)&index < sizeof index || at - (uintptr_t)stacks < 1024 * stack_bytes;
+    if (schedule && !own) wait(READY, 0, 0);  // other warps may come first
+    in_kernel = false;
     touch(at, bytes, flags);
-    if (watched && at - (uintptr_t)&index >= sizeof index && at - (uintptr_t)stacks >= 1024 * stack_bytes) {
+    if (watched && !own) {
         const Fibre& me = fibres[running];
         if (n_accesses == room_for) {
             room_for = 2 * room_for + 1024 < most_accesses ? 2 * room_for + 1024 : most_accesses;
@@ -159,7 +161,8 @@ extern "C" QUIET void __ubsan_handle_out_of_bounds(EmulatorIndex* about, uintptr
 }
 
 extern "C" void emulator_globals();  // which notes the source's __device__ variables
-EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most) {
+EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most, uint64_t schedule) {
+    emulator::schedule = schedule;
     emulator::windows = windows;
     emulator::n_windows = n;
     emulator::most_accesses = most;

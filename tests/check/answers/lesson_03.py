@@ -3,7 +3,13 @@
 import numba
 import numpy as np
 
-from cnnlab.lessons.lesson_03 import four_images, loss_from_z, smallest_batch
+from cnnlab.lessons.lesson_03 import (
+    axpy_forward,
+    four_images,
+    loss_from_z,
+    repaired,
+    softmax_gradient,
+)
 
 quiet = np.errstate(all="ignore")  # some wrong answers overflow, which is their point
 
@@ -62,10 +68,42 @@ def targets_swapped(z, t):
     return np.logaddexp(0, z) - (1 - t) * z
 
 
+@quiet
+def softmax_overflows(z, label):
+    y = np.exp(z)
+    return y / y.sum() - np.eye(10)[label]
+
+
+def softmax_of_sigmoids(z, label):
+    return 1 / (1 + np.exp(-z)) - np.eye(10)[label]
+
+
+def softmax_without_target(z, label):
+    return np.exp(z - np.logaddexp.reduce(z))
+
+
+@numba.njit
+def bounds_exchanged(dz, w, dx):
+    for n in range(dx.shape[0]):
+        for i in range(dz.shape[1]):
+            dx[n, i] = 0
+            for o in range(dx.shape[1]):
+                dx[n, i] += w[i, o] * dz[n, o]
+
+
+@numba.njit
+def still_a_chain(x, w, b, z):
+    for n in range(z.shape[0]):
+        for o in range(z.shape[1]):
+            total = b[o]
+            for i in range(x.shape[1]):
+                total += w[o, i] * x[n, i]
+            z[n, o] = total
+
+
 RIGHT = [
     (loss_from_z, larger_of_zero),
-    (smallest_batch, 21),
-    (smallest_batch, np.ceil(20 * 1024 / (1024 - 40))),
+    (softmax_gradient, lambda z, t: softmax_without_target(z, t) - np.eye(10)[t]),
 ]
 WRONG = [
     (four_images, leaves_the_rest_out, "one square image"),
@@ -75,6 +113,10 @@ WRONG = [
     (loss_from_z, sigmoid_first, "at z=40, t=0"),
     (loss_from_z, overflows, "at z=1000, t=0"),
     (loss_from_z, targets_swapped, "at z="),
-    (smallest_batch, 20, "too small"),
-    (smallest_batch, 40, "too large"),
+    (softmax_gradient, softmax_overflows, "got NaN"),
+    (softmax_gradient, softmax_of_sigmoids, "label 3"),
+    (softmax_gradient, softmax_without_target, "label 3"),
+    (repaired, bounds_exchanged, "dense_backward_input"),
+    (axpy_forward, still_a_chain, "no vector instructions"),
+    (axpy_forward, forgets_the_bias, "the bias seems to be missing"),
 ]

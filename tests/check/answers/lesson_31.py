@@ -1,7 +1,10 @@
 """Answers to the exercises of lesson 31, right and wrong."""
 
+import math
+from collections import Counter
+
 from cnnlab import cuda
-from cnnlab.lessons.lesson_31 import halo, padding, pixels, race, rounds, shuffle
+from cnnlab.lessons.lesson_31 import butterfly, challenge_registers, fp_f, halo, race, tile_turns
 
 
 def changed(exercise, *pairs):
@@ -13,37 +16,51 @@ def changed(exercise, *pairs):
     return cuda.Kernels(text)
 
 
-SHUFFLES = "for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffff, sum, by);"
+def one_result(x, w, b, z, stride=1):
+    cuda.load("conv").over("conv_forward", z.size, x, w, b, z, *x.shape, len(w), w.shape[2], stride)
+
+
+def counted(pitch):
+    return max(Counter((i // 8 * pitch + i % 8) % 32 for i in range(32)).values())
+
+
+SHUFFLES = "for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffff, sum, by);"
+BROADCAST = f"{SHUFFLES.replace('xor', 'down')} sum = __shfl_sync(0xffffffff, sum, 0);"
 # The last barrier of the loop, and what may stand in its place.
 LAST = "weights[col][i];\n        __syncthreads();"
 SHARED = """
     __shared__ float sums[32];
     sums[threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.x == 0) for (int i = 1; i < 32; i++) sum += sums[i];
+    if (threadIdx.x == 31) for (int i = 0; i < 31; i++) sum += sums[i];
 """
+SPOTS = ["out of bounds", "wrong sum", "wrong sum", "sound", "race"]
 RIGHT = [
-    (shuffle, changed(shuffle, ("__shfl_down_sync", "__shfl_xor_sync"))),
+    (butterfly, changed(butterfly, (SHUFFLES, BROADCAST))),
     (race, changed(race, (LAST, "weights[col][i];\n        __syncthreads(); __syncthreads();"))),
-    (padding, changed(padding, ("pitch = 24", "pitch = edge <= 8 ? 8 : 24"))),
-    (padding, changed(padding, ("pitch = 24", "pitch = (edge + 31) / 32 * 32 + 8"))),
+    (tile_turns, counted),
+    (fp_f, SPOTS),
     (halo, changed(halo, ("p >= 0 && p < P", "(unsigned)p < P"))),
-    (rounds, 10),
-    (pixels, 400 / 256),
 ]  # fmt: skip
 WRONG = [
-    (shuffle, changed(shuffle, (SHUFFLES, "")), "db["),
-    (shuffle, changed(shuffle, (SHUFFLES, SHARED)), "shared memory is used"),
-    (shuffle, changed(shuffle, ("if (threadIdx.x == 0) db", "db")), "race"),
+    (butterfly, changed(butterfly, (SHUFFLES, "")), "db["),
+    (butterfly, changed(butterfly, (SHUFFLES, SHARED)), "shared memory is used"),
+    (butterfly, changed(butterfly, ("if (threadIdx.x == 31) db", "db")), "race"),
+    (butterfly, changed(butterfly, ("__shfl_xor_sync", "__shfl_down_sync")), "db["),
+    (butterfly, changed(butterfly, ("by = 16", "by = 8")), "db["),
     (race, changed(race, (LAST, "weights[col][i];")), "race"),
     (race, changed(race, (LAST, "weights[col][i];\n        __syncwarp();")), "race"),
     (race, changed(race, (": 0.0f;\n        __syncthreads();", ": 0.0f;")), "uninitialised read"),
-    (padding, changed(padding, ("pitch = 24", "pitch = edge")), "takes 2 turns"),
-    (padding, changed(padding, ("pitch = 24", "pitch = 8")), "race"),
+    (tile_turns, lambda pitch: 1 if pitch % 32 in (8, 24) else 2, "tile turns("),
+    (tile_turns, lambda pitch: math.gcd(pitch, 32), "tile turns("),
+    (tile_turns, lambda pitch: -(-32 // pitch), "tile turns("),
+    (fp_f, [*SPOTS[:3], "bank conflict", "race"], "4 is not bank conflict"),
+    (fp_f, ["race", *SPOTS[1:]], "1 is not race"),
+    (fp_f, [*SPOTS[:2], "sound", *SPOTS[3:]], "3 is not sound"),
     (halo, changed(halo, ("p >= 0 && ", "")), "out of bounds"),
     (halo, changed(halo, ("i < edge * edge", "i < 64")), "uninitialised read"),
     (halo, changed(halo, ("blockIdx.y * 8 - (K - 1) + i", "blockIdx.y * 8 + i")), "dx["),
     (halo, changed(halo, ("l];\n        __syncthreads();", "l];")), "race"),
-    (rounds, 1023, "too large"),
-    (pixels, 1, "too small"),
+    (challenge_registers, one_result, "2.04 loads"),
+    (challenge_registers, lambda x, w, b, z, stride=1: one_result(x, w, 2 * b, z, stride), "z["),
 ]
