@@ -12,7 +12,6 @@ import cnnlab
 from cnnlab import kernels
 from cnnlab.check.answer import OutOfTime, borrowed, limit, parallel
 from cnnlab.kernels import KERNELS, loops
-from cnnlab.kernels.variants import convolutions
 
 
 def own(z, y):
@@ -109,7 +108,6 @@ def test_an_answer_that_names_none_is_not(answer):
 
 def test_what_is_imported_beside_an_answer_does_not_count():
     assert loops in vars(sys.modules[__name__]).values() and kernels.loops
-    assert borrowed("conv_forward", convolutions.conv_forward_fft) is None  # an alternative
 
 
 def test_a_kernel_is_parallel_if_it_or_one_that_it_calls_is():

@@ -3,7 +3,6 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from cnnlab.kernels import KERNELS
-from cnnlab.kernels.variants.convolutions import WAYS
 from cnnlab.measure import machine
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import charts, pictures, style
@@ -27,7 +26,6 @@ def test_other_names_get_other_colours_in_order():
 
 
 def test_a_way_to_convolve_has_one_colour_in_every_plot():
-    assert {*style.WAY_COLORS} == WAYS.keys() - {"vector"}
     assert style.colors(["a", "FFT"])[1] == style.colors(["FFT", "b"])[0] not in style.OTHERS
 
 

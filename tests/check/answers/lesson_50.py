@@ -3,23 +3,45 @@
 import numpy as np
 import scipy.fft
 
-from cnnlab.kernels.variants.convolutions import unfold
 from cnnlab.lessons.lesson_50 import (
+    better_points,
     four_products,
-    inflation,
+    implicit_gemm,
     input_by_fft,
-    products_saved,
-    tile_products,
     weights_by_im2col,
+    what_is_missing,
 )
 
 
+def unfolded(x, K):
+    windows = np.lib.stride_tricks.sliding_window_view(x, (K, K), axis=(2, 3))
+    return windows.transpose(1, 4, 5, 0, 2, 3).reshape(x.shape[1] * K * K, -1)
+
+
 def weights(x, dz, dw, rows=lambda dz: dz.swapaxes(0, 1)):
-    N, F, P, Q = dz.shape
-    C, K = dw.shape[1:3]
-    columns = np.empty((C, K, K, N, P, Q), x.dtype)
-    unfold(x, columns)
-    dw[:] = (rows(dz).reshape(F, -1) @ columns.reshape(C * K * K, -1).T).reshape(dw.shape)
+    dw[:] = (rows(dz).reshape(len(dw), -1) @ unfolded(x, dw.shape[2]).T).reshape(dw.shape)
+
+
+def whole_matrix(x, w, b, z):
+    N, F, P, Q = z.shape
+    product = w.reshape(F, -1) @ unfolded(x, w.shape[2])
+    z[:] = product.reshape(F, N, P, Q).swapaxes(0, 1) + b[:, None, None]
+
+
+def in_rows(x, w, b, z, bias=1):
+    K = w.shape[2]
+    for n in range(len(z)):
+        for p in range(z.shape[2]):
+            z[n, :, p] = w.reshape(len(b), -1) @ unfolded(x[n : n + 1, :, p : p + K], K)
+            z[n, :, p] += bias * b[:, None]
+
+
+def without_bias(x, w, b, z):
+    in_rows(x, w, b, z, bias=0)
+
+
+def points(*pairs):
+    return lambda: [0, *pairs, *(-p for p in pairs)]
 
 
 def images_not_swapped(x, dz, dw):
@@ -52,50 +74,44 @@ def even_sizes_only(dz, w, dx):
 
 def others_matrices(x, w, last=1):
     m1 = (x[0] - x[2]) * w[0]
-    m2 = (x[1] + x[2]) * (0.5 * w[0] + 0.5 * w[1] + 0.5 * w[2])
-    m3 = (x[1] - x[2]) * (0.5 * w[0] - 0.5 * w[1] + 0.5 * w[2])
-    m4 = (x[3] - x[1]) * w[2]
-    return m1 + m2 - m3, m2 + m3 + last * m4
+    m2 = (x[1] + x[2]) * (0.5 * w[0] + 0.5 * w[1])
+    m3 = (x[1] - x[2]) * (0.5 * w[0] - 0.5 * w[1])
+    m4 = (x[1] - x[3]) * w[1]
+    return m1 + m2 - m3, m2 + m3, m2 - m3 - last * m4
 
 
 def six_products(x, w):
-    return [x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2] for i in (0, 1)]
+    return [x[i] * w[0] + x[i + 1] * w[1] for i in (0, 1, 2)]
 
 
 def sign_of_the_last(x, w):
     return others_matrices(x, w, last=-1)
 
 
+def two_results(x, w):
+    return others_matrices(x, w)[:2]
+
+
 RIGHT = [
-    (inflation, lambda H, W, K: (H - K + 1) * (W - K + 1) * K**2 / H / W),
-    (products_saved, lambda m, r: (m * r / (m + r - 1)) ** 2),
-    (
-        tile_products,
-        lambda C, F, m, r: (
-            (m + r - 1) * (2 * C * (m + r - 1) ** 2 + C * F * (m + r - 1) + F * m * (2 * m + r - 1))
-        ),
-    ),
+    (implicit_gemm, in_rows),
+    (better_points, points(1, 2, 0.5, 0.75, 1.5)),
+    (what_is_missing, "the size, given to irfft2"),
     (weights_by_im2col, weights),
     (input_by_fft, padded_more),
     (four_products, others_matrices),
 ]
 WRONG = [
-    (inflation, lambda H, W, K: K * K, "too large"),
-    (inflation, lambda H, W, K: (H - K) * (W - K) * K * K / (H * W), "too small"),
-    (inflation, 18.4, "expected a function"),
-    (products_saved, lambda m, r: m * r / (m + r - 1), "too"),
-    (products_saved, lambda m, r: (m * r) ** 2 / (m - r + 1) ** 2 if m - r + 1 else 0, "too"),
-    (tile_products, lambda C, F, m, r: C * F * (m + r - 1) ** 2, "too small"),
-    (
-        tile_products,
-        lambda C, F, m, r: (
-            C * F * (2 * (m + r - 1) ** 3 + (m + r - 1) ** 2 + m * (m + r - 1) * (2 * m + r - 1))
-        ),
-        "too large",
-    ),
+    (implicit_gemm, whole_matrix, "of workspace; at most 64"),
+    (implicit_gemm, without_bias, "not yet right"),
+    (better_points, points(1, 2, 0.5, 4, 0.25), "times as much"),
+    (better_points, points(1, 2, 0.5, 4, 3), "times as much"),
+    (better_points, points(1, 2, 0.5, 0.75), "expected eleven"),
+    (better_points, points(1, 2, 0.5, 0.75, 0.75), "expected eleven"),
+    (what_is_missing, "the conjugate", "real numbers"),
     (weights_by_im2col, images_not_swapped, "not yet right"),
     (input_by_fft, conjugated, "not yet right"),
     (input_by_fft, even_sizes_only, "not yet right"),
     (four_products, six_products, "6 products"),
     (four_products, sign_of_the_last, "expected"),
+    (four_products, two_results, "expected"),
 ]

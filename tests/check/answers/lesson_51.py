@@ -7,10 +7,10 @@ import numpy as np
 
 from cnnlab.lessons.lesson_51 import (
     against_greed,
-    bytes_of_columns,
+    fewest_pieces,
     gradient_in_pieces,
-    images_under,
     recurrence,
+    what_differs,
 )
 
 
@@ -53,6 +53,20 @@ def greed(times, workspaces, n_images, cap):
     return math.inf if n_images else seconds
 
 
+def pieces_by_search(times, n_images, noise):
+    @functools.cache
+    def costs(left):  # the least seconds by the number of pieces
+        result = {} if left else {0: 0.0}
+        for m, seconds in times.items():
+            for k, rest in costs(left - m).items() if m <= left else ():
+                result[k + 1] = min(result.get(k + 1, math.inf), rest + seconds)
+        return result
+
+    all_costs = costs(n_images)
+    most = (1 + noise) * min(all_costs.values())
+    return min(k for k, seconds in all_costs.items() if seconds <= most)
+
+
 def without_the_rest(kernel, x, dz, dw, most):
     part, total = np.empty_like(dw), 0
     for first in range(0, len(x) - most + 1, most):
@@ -81,21 +95,19 @@ def with_a_list(kernel, x, dz, dw, most):
 
 
 RIGHT = [
-    (bytes_of_columns, lambda n_images, channels, kernel, height: 4 * n_images * channels
-        * (kernel * (height - kernel + 1)) ** 2),
-    (images_under, lambda cap, always, each: max(0, cap - always) // each),
+    (fewest_pieces, pieces_by_search),
+    (what_differs, "mean and variance"),
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap)),
     (against_greed, lambda: ({1: 10.0, 5: 11.0, 7: 14.0}, 10)),
     (gradient_in_pieces, with_a_list),
 ]  # fmt: skip
 WRONG = [
-    (bytes_of_columns, lambda n_images, channels, kernel, height: n_images * channels
-        * (kernel * (height - kernel + 1)) ** 2, "too"),
-    (bytes_of_columns, lambda n_images, channels, kernel, height: 4 * n_images * channels
-        * (kernel * height) ** 2, "too"),
-    (images_under, lambda cap, always, each: cap // each, "too"),
-    (images_under, lambda cap, always, each: max(0, cap - always) / each, "too"),
-    (images_under, lambda cap, always, each: (cap - always) // each, "too"),
+    (fewest_pieces, lambda times, n_images, noise: -(-n_images // max(times)), "expected"),
+    (fewest_pieces, lambda times, n_images, noise: pieces_by_search(times, n_images, 0),
+        "expected"),
+    (fewest_pieces, lambda times, n_images, noise: pieces_by_search(times, n_images, math.inf),
+        "expected"),
+    (what_differs, "the sum of gradients", "depends on the other images"),
     (recurrence, planner(lambda workspace, cap, m, n, whole: True), "expected"),  # no cap
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace < cap), "expected"),
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap and m == whole),
