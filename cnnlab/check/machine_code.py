@@ -91,11 +91,18 @@ def passes(kernel, trips: int) -> str:
     return ", ".join(said)
 
 
+def memory(body: str) -> tuple[int, int, int]:
+    """Loads, stores and multiplications in a loop's body."""
+    lines = [line.rstrip() for line in instructions(body) if "(" in line or "[" in line]
+    stores = sum(line.endswith(")") or line.lstrip().startswith("st") for line in lines)  # x86, ARM
+    return len(lines) - stores, stores, len(MULTIPLY.findall(body))
+
+
 def per_term(kernel) -> tuple[float, float]:
     """Memory operations and instructions of the longest loop, for each multiplication in it."""
     body = next(iter(bodies(kernel).values()))
-    lines, terms = instructions(body), len(MULTIPLY.findall(body))
-    return sum("(" in line or "[" in line for line in lines) / terms, (len(lines) + 1) / terms
+    loads, stores, terms = memory(body)
+    return (loads + stores) / terms, (len(instructions(body)) + 1) / terms
 
 
 def compiled(kernel) -> str:

@@ -175,13 +175,13 @@ def ones(n: int) -> np.ndarray:
     return a
 
 
-@numba.njit(nogil=True, fastmath=True)
+@numba.njit(nogil=True)
 def read_all(a, times):
-    """The sum of a (M), `times` times over."""
-    total = np.float32(0)
+    """The sum of the bits of a (M even), `times` times over: whole numbers are added in a cycle."""
+    total, bits = np.uint64(0), a.view(np.uint64)
     for _ in range(times):
-        for i in range(a.size):
-            total += a[i]
+        for i in range(bits.size):
+            total += bits[i]
     return total
 
 
