@@ -139,13 +139,13 @@ def one_pass(rung: int, pixel: int, first: int, n: int, counts: Sequence[int], a
     cells[0, pixel : pixel + n], cells[1, first : first + n] = 1, 3 if stores else 2
     cells = cells.reshape(2, 28, images).swapaxes(1, 2).reshape(-1, 28)
     shades = ListedColormap(["white", LAYERS[1], LAYERS[3], LAYERS[4]])
-    ax.pcolormesh(cells, cmap=shades, vmin=0, vmax=3)
+    ax.pcolormesh(cells, cmap=shades, vmin=0, vmax=3, edgecolors="lightgrey", linewidth=0.3)
     ax.vlines(range(0, 29, LANES // images), 0, 2 * images, color="grey", linewidth=0.7)
     ax.axhline(images, color="black")
     ax.set(ylim=(2 * images, 0), yticks=(images / 2, 1.5 * images), xlabel="column")
     ax.set_yticklabels(("pixels", "results"))
-    each = f": {(loads + stores) / terms:.2f} for a multiply-add" if terms else ""
-    ax.set_title(f"vectors: loads {loads}, stores {stores}{each}", fontsize=10)
+    each = f": {(loads + stores) / terms:.2f} a multiply-add" if terms else ""
+    ax.set_title(f"vectors loaded {loads}, stored {stores}{each}", fontsize=10)
 
 
 @kinds.choice("ABC", "A takes 32 elements a pass, then B 8, then C one. How many passes has each?")
