@@ -1,5 +1,6 @@
 """Check the machine code of a compiled kernel: count its vector instructions."""
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -41,7 +42,12 @@ def assembly(kernel) -> str:
         kernel = numba.jit(**kernel.targetoptions)(kernel.py_func)
         for signature in signatures:
             kernel.compile(signature)
-    return "\n".join(kernel.inspect_asm().values())
+    return _text(kernel, tuple(kernel.signatures))
+
+
+@functools.lru_cache(maxsize=32)
+def _text(kernel, signatures) -> str:
+    return "\n".join(kernel.inspect_asm().values())  # LLVM writes it anew each time
 
 
 def vector_instructions(kernel) -> int:
