@@ -1,6 +1,7 @@
 """Check the machine code of a compiled kernel: count its vector instructions."""
 
 import functools
+import math
 import re
 from collections.abc import Callable
 
@@ -97,18 +98,22 @@ def passes(kernel, trips: int) -> str:
     return ", ".join(said)
 
 
-def memory(body: str) -> tuple[int, int, int]:
-    """Loads, stores and multiplications in a loop's body."""
+def counts(kernel, trips: float = math.inf) -> tuple[int, int, int, int]:
+    """Loads, stores, multiplications and instructions of the longest loop that `trips` can fill.
+
+    A trip is a multiplication of one number; the jump back counts as an instruction.
+    """
+    body = next(body for terms, body in bodies(kernel).items() if terms <= trips)
     lines = [line.rstrip() for line in instructions(body) if "(" in line or "[" in line]
     stores = sum(line.endswith(")") or line.lstrip().startswith("st") for line in lines)  # x86, ARM
-    return len(lines) - stores, stores, len(MULTIPLY.findall(body))
+    n_terms, n_instructions = len(MULTIPLY.findall(body)), len(instructions(body)) + 1
+    return len(lines) - stores, stores, n_terms, n_instructions
 
 
 def per_term(kernel) -> tuple[float, float]:
     """Memory operations and instructions of the longest loop, for each multiplication in it."""
-    body = next(iter(bodies(kernel).values()))
-    loads, stores, terms = memory(body)
-    return (loads + stores) / terms, (len(instructions(body)) + 1) / terms
+    loads, stores, terms, n_instructions = counts(kernel)
+    return (loads + stores) / terms, n_instructions / terms
 
 
 def compiled(kernel) -> str:

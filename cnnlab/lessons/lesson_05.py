@@ -11,7 +11,7 @@ from matplotlib.colors import ListedColormap
 
 from cnnlab.check import kinds, machine_code, operation
 from cnnlab.check.inputs import STRIDE_ONE
-from cnnlab.check.machine_code import bodies, compiled, memory, passes, per_term  # noqa: F401
+from cnnlab.check.machine_code import bodies, compiled, counts, passes  # noqa: F401
 from cnnlab.kernels import KERNELS, lanes, reference
 from cnnlab.measure import timing as measure
 from cnnlab.plots.stepper import Stepper, stepper
@@ -113,17 +113,16 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
 def inner_loops(rows: Callable, lanes: Callable, five_taps: Callable) -> Stepper:
     """A stepper through the loops of rungs 3 to 5: what they load and store on this machine."""
     longest = (rows, 24), (lanes, 384), (five_taps, 5 * 384)
-    loops = [next(x for x in bodies(kernel).items() if x[0] <= most) for kernel, most in longest]
-    short, long, last = (memory(body) for _, body in loops)
-    n, m, five = loops[0][0], loops[1][0], loops[2][0] // 5
-    at = 15 // n * n
+    n, m, five = (next(n for n in bodies(kernel) if n <= most) for kernel, most in longest)
+    short, long, last = (counts(kernel, most) for kernel, most in longest)
+    at, five = 15 // n * n, five // 5
     # Rung, first pixel, first result, how many; loads, stores and terms of a pass; what happens.
     events = (
         (3, 0, 0, n, short, f"{n} pixels and {n} results are loaded, the results stored"),
         (3, at + 1, at, n, short, "the next tap, one pixel on: a vector straddles two lines"),
         (4, 0, 0, m, long, "pixel 0 of sixteen images, then pixel 1, …: whole cache lines"),
         (4, 16, 0, m, long, f"the next tap, {384 // m} passes on. Results come and go again"),
-        (5, 64, 0, five, (last[0] - last[1], 0, 0), "pixels for the last of five weights"),
+        (5, 64, 0, five, (last[0] - last[1], 0, 0, 0), "pixels for the last of five weights"),
         (5, 448, 0, five, last, "results are loaded, added to and stored, once for five terms"),
     )
     title = "Innermost loops: blue pixels loaded, pale sums in registers, brown results stored"
@@ -134,7 +133,7 @@ def inner_loops(rows: Callable, lanes: Callable, five_taps: Callable) -> Stepper
 
 def one_pass(rung: int, pixel: int, first: int, n: int, counts: Sequence[int], ax: Axes) -> None:
     """Draw the pixels and results of a pass, which are neighbours in memory: down, then across."""
-    images, (loads, stores, terms) = (1 if rung == 3 else LANES), counts
+    images, (loads, stores, terms, _) = (1 if rung == 3 else LANES), counts
     cells = np.zeros((2, 28 * images))
     cells[0, pixel : pixel + n], cells[1, first : first + n] = 1, 3 if stores else 2
     cells = cells.reshape(2, 28, images).swapaxes(1, 2).reshape(-1, 28)
