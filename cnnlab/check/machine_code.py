@@ -1,5 +1,7 @@
 """Check the machine code of a compiled kernel: count its vector instructions."""
 
+import functools
+import math
 import re
 from collections.abc import Callable
 
@@ -41,7 +43,12 @@ def assembly(kernel) -> str:
         kernel = numba.jit(**kernel.targetoptions)(kernel.py_func)
         for signature in signatures:
             kernel.compile(signature)
-    return "\n".join(kernel.inspect_asm().values())
+    return _text(kernel, tuple(kernel.signatures))
+
+
+@functools.lru_cache(maxsize=32)
+def _text(kernel, signatures) -> str:
+    return "\n".join(kernel.inspect_asm().values())  # LLVM writes it anew each time
 
 
 def vector_instructions(kernel) -> int:
@@ -91,11 +98,22 @@ def passes(kernel, trips: int) -> str:
     return ", ".join(said)
 
 
+def counts(kernel, trips: float = math.inf) -> tuple[int, int, int, int]:
+    """Loads, stores, multiplications and instructions of the longest loop that `trips` can fill.
+
+    A trip is a multiplication of one number; the jump back counts as an instruction.
+    """
+    body = next(body for terms, body in bodies(kernel).items() if terms <= trips)
+    lines = [line.rstrip() for line in instructions(body) if "(" in line or "[" in line]
+    stores = sum(line.endswith(")") or line.lstrip().startswith("st") for line in lines)  # x86, ARM
+    n_terms, n_instructions = len(MULTIPLY.findall(body)), len(instructions(body)) + 1
+    return len(lines) - stores, stores, n_terms, n_instructions
+
+
 def per_term(kernel) -> tuple[float, float]:
     """Memory operations and instructions of the longest loop, for each multiplication in it."""
-    body = next(iter(bodies(kernel).values()))
-    lines, terms = instructions(body), len(MULTIPLY.findall(body))
-    return sum("(" in line or "[" in line for line in lines) / terms, (len(lines) + 1) / terms
+    loads, stores, terms, n_instructions = counts(kernel)
+    return (loads + stores) / terms, n_instructions / terms
 
 
 def compiled(kernel) -> str:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numba
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code, operation
 from cnnlab.check.inputs import STRIDE_ONE
-from cnnlab.check.machine_code import bodies, compiled, passes, per_term  # noqa: F401
+from cnnlab.check.machine_code import bodies, compiled, counts, passes  # noqa: F401
 from cnnlab.kernels import KERNELS, lanes, reference
 from cnnlab.measure import timing as measure
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import LAYERS, style
+from cnnlab.plots.style import LAYERS
 
 LANES = 16  # images side by side
 TERMS = LANES * 6 * 24 * 24 * 25  # multiply-adds of the sums, in the report's network
@@ -51,19 +51,15 @@ def rung(x, w, b, sums: Callable, sigmoid: Callable, copy: Callable | None = Non
     laid, z, y = (lanes.zeros(*a.shape) for a in (pixels, exact, exact))  # as cache lines lie
     laid[:], z[:] = pixels, np.nan
     calls["sums"] = functools.partial(sums, laid, w, b, z)
-    calls["sigmoid"] = functools.partial(sigmoid, z, y)
+    calls["sigmoid"] = functools.partial(sigmoid, z.reshape(-1), y.reshape(-1))
 
     def check() -> None:
-        in_turn(calls.values())
+        for call in calls.values():
+            call()
         measure.same(z, exact)
         measure.same(y, 1 / (1 + np.exp(-exact)))
 
     return {"check": check, **calls}
-
-
-def in_turn(calls: Sequence[Callable]) -> None:
-    for call in calls:
-        call()
 
 
 def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
@@ -76,7 +72,8 @@ def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
         steps = rung(x, w, b, *kernels)
         checks[name], each = steps.pop("check"), list(steps.values())
         for k, part in enumerate(steps, 1):
-            calls[name if k == len(each) else (name, part)] = functools.partial(in_turn, each[:k])
+            key = name if k == len(each) else (name, part)
+            calls[key] = lambda some=tuple(each[:k]): [call() for call in some]
     return measure.compare(calls, checks=checks, repeats=41, min_time=5e-4)  # caches are warm
 
 
@@ -108,46 +105,46 @@ def by_length(kernels: Mapping[str, Sequence], lengths: Sequence[int]) -> dict[s
             calls[key], checks[key] = result["sums"], result["check"]
             n_loops[key] = N * 30 * P * Q * L / length
     result = {name: {} for name in kernels}
-    for (name, n), timing in measure.compare(calls, checks=checks, repeats=51).items():
+    for (name, n), timing in measure.compare(calls, checks=checks, repeats=31).items():
         result[name][n] = measure.Timing(name, tuple(s / n_loops[name, n] for s in timing.samples))
     return result
 
 
-SHADES = "white", LAYERS[1], LAYERS[3], LAYERS[4]
-# Rung, first pixel, first result, how many, of how many images; loads, stores, terms; what happens.
-EVENTS = (
-    (3, 0, 0, 8, 1, 2, 1, 8, "eight pixels and eight results are loaded, the results stored"),
-    (3, 16, 16, 8, 1, 6, 3, 24, "the row ends after three passes of the epilogue"),
-    (3, 9, 8, 8, 1, 10, 5, 40, "the next tap, one pixel on: its second vector straddles two lines"),
-    (4, 0, 0, 4, 16, 8, 4, 64, "four vectors, a pass of the main loop: each is a cache line"),
-    (4, 1, 0, 4, 16, 56, 28, 448, "six passes later, the next tap: results come and go again"),
-    (5, 0, 0, 4, 16, 4, 0, 64, "pixels are multiplied by the first of five weights"),
-    (5, 4, 0, 4, 16, 8, 0, 320, "each further weight needs one more column of pixels"),
-    (5, 28, 0, 4, 16, 12, 4, 320, "results are loaded, added to and stored, once for five terms"),
-)
-
-
-def inner_loops() -> Stepper:
-    """A stepper through the innermost loops of rungs 3 to 5: what is loaded and stored."""
-    frames, captions = [], [f"Rung {event[0]}: {event[-1]}." for event in EVENTS]
-    for _, pixel, first, n, images, loads, stores, terms, _ in EVENTS:
-        with style():
-            page = Figure((4.4, 2.7))
-            axes = page.subplots(2, 1)
-        rows = ("pixel", 28, pixel, 1), ("result", 24, first, 3 if stores else 2)
-        for ax, (what, width, at, shade) in zip(axes, rows, strict=True):
-            cells = np.zeros((images, width))
-            cells[:, at : at + n] = shade
-            ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3)
-            ax.vlines(range(0, width + 1, LANES // images), 0, images, color="grey", linewidth=0.7)
-            ax.set(xlim=(0, 28), ylim=(images, 0), xticks=range(0, 28, 8), yticks=(0, images))
-            ax.set_ylabel(f"{what}s\nby image", fontsize=8)
-        axes[1].set_xlabel("column", fontsize=8)
-        each = f"{(loads + stores) / terms:.3f} for a term"
-        axes[0].set_title(f"loads {loads}, stores {stores}, terms {terms}: {each}", fontsize=10)
-        frames.append(page)
+def inner_loops(rows: Callable, lanes: Callable, five_taps: Callable) -> Stepper:
+    """A stepper through the loops of rungs 3 to 5: what they load and store on this machine."""
+    longest = (rows, 24), (lanes, 384), (five_taps, 5 * 384)
+    n, m, five = (next(n for n in bodies(kernel) if n <= most) for kernel, most in longest)
+    short, long, last = (counts(kernel, most) for kernel, most in longest)
+    at, five = 15 // n * n, five // 5
+    # Rung, first pixel, first result, how many; loads, stores and terms of a pass; what happens.
+    events = (
+        (3, 0, 0, n, short, f"{n} pixels and {n} results are loaded, the results stored"),
+        (3, at + 1, at, n, short, "the next tap, one pixel on: a vector straddles two lines"),
+        (4, 0, 0, m, long, "pixel 0 of sixteen images, then pixel 1, …: whole cache lines"),
+        (4, 16, 0, m, long, f"the next tap, {384 // m} passes on. Results come and go again"),
+        (5, 64, 0, five, (last[0] - last[1], 0, 0, 0), "pixels for the last of five weights"),
+        (5, 448, 0, five, last, "results are loaded, added to and stored, once for five terms"),
+    )
     title = "Innermost loops: blue pixels loaded, pale sums in registers, brown results stored"
+    captions = [f"Rung {event[0]}: {event[-1]}." for event in events]
+    frames = [functools.partial(one_pass, *event[:-1]) for event in events]
     return stepper(frames, title=title, captions=captions)
+
+
+def one_pass(rung: int, pixel: int, first: int, n: int, counts: Sequence[int], ax: Axes) -> None:
+    """Draw the pixels and results of a pass, which are neighbours in memory: down, then across."""
+    images, (loads, stores, terms, _) = (1 if rung == 3 else LANES), counts
+    cells = np.zeros((2, 28 * images))
+    cells[0, pixel : pixel + n], cells[1, first : first + n] = 1, 3 if stores else 2
+    cells = cells.reshape(2, 28, images).swapaxes(1, 2).reshape(-1, 28)
+    shades = ListedColormap(["white", LAYERS[1], LAYERS[3], LAYERS[4]])
+    ax.pcolormesh(cells, cmap=shades, vmin=0, vmax=3, edgecolors="lightgrey", linewidth=0.3)
+    ax.vlines(range(0, 29, LANES // images), 0, 2 * images, color="grey", linewidth=0.7)
+    ax.axhline(images, color="black")
+    ax.set(ylim=(2 * images, 0), yticks=(images / 2, 1.5 * images), xlabel="column")
+    ax.set_yticklabels(("pixels", "results"))
+    each = f": {(loads + stores) / terms:.2f} a multiply-add" if terms else ""
+    ax.set_title(f"vectors loaded {loads}, stored {stores}{each}", fontsize=10)
 
 
 @kinds.choice("ABC", "A takes 32 elements a pass, then B 8, then C one. How many passes has each?")
@@ -215,13 +212,15 @@ def without_vectors(answer: Callable) -> str:
 @kinds.tested(an_accumulator_each, "How many sums could grow at once?", "A total for each m.")
 @numba.njit
 def bias_in_vectors(dz, db):
-    """Scalar expansion of a reduction. You have changed the order, and the compiler keeps yours."""
+    """Scalar expansion of a reduction: many sums grow, and no long chain is left to add."""
     for f in range(dz.shape[1]):
         totals = np.zeros(dz.shape[2], np.float32)
         for p in range(dz.shape[0]):
             for m in range(totals.size):
                 totals[m] += dz[p, f, m]
-        db[f] = totals.sum()
+        for m in range(16, totals.size, 16):
+            totals[:16] += totals[m : m + 16]
+        db[f] = totals[:16].sum()
 
 
 @kinds.kernel(

@@ -175,13 +175,17 @@ def ones(n: int) -> np.ndarray:
     return a
 
 
-@numba.njit(nogil=True, fastmath=True)
+@numba.njit(nogil=True)
 def read_all(a, times):
-    """The sum of a (M), `times` times over."""
-    total = np.float32(0)
+    """The sum of the bits of a (M, divisible by 4), `times` times over: they are added in a cycle.
+
+    A float32 takes several, and the sums that the compiler has grow at once would be the limit.
+    """
+    total, bits = np.uint64(0), a.view(np.uint64).reshape(2, -1)
+    first, second = bits[0], bits[1]
     for _ in range(times):
-        for i in range(a.size):
-            total += a[i]
+        for i in range(first.size):
+            total += first[i] ^ second[i]
     return total
 
 
