@@ -135,7 +135,7 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
     "Write down what iterations 1 and 2 read, and what they write.",
 )
 def parallel_loops():
-    """`shift` and `twice` only read what is shared; in the others, one reads what another writes."""
+    """`shift` and `twice` only read what is shared; the others read what another writes."""
     return ["yes", "no", "yes", "no"]
 
 
