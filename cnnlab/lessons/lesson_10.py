@@ -1,10 +1,6 @@
-"""Lesson 10, threads: a fresh process, a whole step, drawings, and the exercises."""
+"""Lesson 10, threads: a whole step, drawings, and the exercises."""
 
 import functools
-import inspect
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -14,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from cnnlab.check import kinds
-from cnnlab.kernels import KERNELS
 from cnnlab.measure import bench
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import stepper
@@ -23,36 +18,11 @@ from cnnlab.plots.style import GREY, INK, LAYERS, colors, label_ends, measured, 
 Span = tuple[int, int, float, float]  # a thread, a task, when it began and ended
 
 
-FRESH = """
-import sys, timeit, numba, numpy as np
-{}
-for n_threads in map(int, sys.argv[1:]):
-    numba.set_num_threads(n_threads)
-    samples = timeit.repeat(lambda: starts(places, 64), repeat=16, number=1)
-    print(np.median(samples) / 64)
-"""
-
-
-def in_fresh_process(kernels: Sequence, n_threads: Sequence[int], **environment) -> list[float]:
-    """The seconds of a start on so many threads, in a process with these environment variables.
-
-    `kernels` are `start` and `starts`, the loop of starts: their source is compiled again there.
-    """
-    source = "\n".join(inspect.getsource(kernel.py_func) for kernel in kernels)
-    code = FRESH.format(f"{source}\nplaces = np.zeros(64)\nstarts(places, 1)")
-    command = [sys.executable, "-c", code, *map(str, n_threads)]
-    known = os.environ | environment
-    done = subprocess.run(command, env=known, capture_output=True, text=True, check=True)
-    return [float(line) for line in done.stdout.split()]
-
-
 def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
-    """A step by loops, vector and threads; and by networks on their own, 1 and n at a time."""
+    """A step by vector and threads; and by networks on their own, 1 and n at a time."""
     rivals = bench.contestants(["vector", "threads"], data, batch, n_threads, None)
-    loops, own = bench.Contestant(KERNELS["loops"], data, batch), bench.OnTheirOwn
-    own, images = own(rivals["vector"], n_threads), np.arange(batch)
+    own = bench.OnTheirOwn(rivals["vector"], n_threads)
     others = {f"{n} on their own": functools.partial(own, n) for n in (1, n_threads)}
-    others["loops"] = functools.partial(loops.train, images)
     with own.threads:
         return bench.step_times(rivals, others=others, repeats=7, min_time=0.02)
 
@@ -96,16 +66,19 @@ def bars(ax: Axes, spans: Sequence[Span], n_tasks: int) -> None:
 
 
 @measured
-def shares(who: Mapping[str, np.ndarray], sizes: np.ndarray, n_threads: int) -> np.ndarray:
+def shares(
+    who: Mapping[str, Sequence[tuple[int, int]]], sizes: np.ndarray, n_threads: int
+) -> np.ndarray:
     """Draw how much each thread computed, a panel for each schedule; dashed: an even share.
 
-    `who` has the thread of each task, `sizes` what there was to do.
+    `who` has tasks and their threads, in the order in which they were taken from the queues;
+    `sizes` what there was to do.
     """
     height = 0.8 + len(who) * (0.4 + 0.22 * n_threads)
     _, axes = plt.subplots(len(who), figsize=(8, height), sharex=True, squeeze=False)
-    for ax, (name, threads) in zip(axes[:, 0], who.items(), strict=True):
+    for ax, (name, taken) in zip(axes[:, 0], who.items(), strict=True):
         ends, spans = np.zeros(n_threads), []
-        for task, thread in enumerate(threads):
+        for task, thread in taken:
             spans.append((thread, task, ends[thread], ends[thread] + sizes[task]))
             ends[thread] += sizes[task]
         bars(ax, spans, len(sizes))
@@ -149,6 +122,21 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
 
 
 # --- the exercises --------------------------------------------------------------------------------
+
+
+@kinds.labels(
+    ["yes", "no"],
+    [
+        "who else uses a[i - 1]?",
+        "who else uses a[i - 1]?",
+        "who writes b[2 * i]?",
+        "who needs b[i]?",
+    ],
+    "Write down what iterations 1 and 2 read, and what they write.",
+)
+def parallel_loops():
+    """`shift` and `twice` only read what is shared; the others read what another writes."""
+    return ["yes", "no", "yes", "no"]
 
 
 def wrong_chunks(answer: Callable) -> str:

@@ -36,5 +36,5 @@ def test_its_barrier_counts_on_like_that_of_the_package(cells):
 
 
 def test_work_is_drawn_on_the_thread_that_did_it():
-    (ax,) = lesson.shares({"blocks": np.array([0, 0, 1])}, np.array([1, 2, 3]), 2, title="T")
-    assert sorted((b.get_y() + 0.4, b.get_x()) for b in ax.patches) == [(0, 0), (0, 1), (1, 0)]
+    (ax,) = lesson.shares({"blocks": [(1, 0), (0, 0), (2, 1)]}, np.array([1, 2, 3]), 2, title="T")
+    assert sorted((b.get_y() + 0.4, b.get_x()) for b in ax.patches) == [(0, 0), (0, 2), (1, 0)]

@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 10, right and wrong."""
 
-from cnnlab.lessons.lesson_10 import barrier, causes, guided
+from cnnlab.lessons.lesson_10 import barrier, causes, guided, parallel_loops
 
 
 def chunks(size_of, cut=range):
@@ -50,14 +50,12 @@ RIGHT = [
     (barrier, never_set_back),
 ]
 WRONG = [
+    (parallel_loops, ["yes", "yes", "yes", "no"], "who else uses a[i - 1]?"),
+    (parallel_loops, ["yes", "no", "no", "no"], "who writes b[2 * i]?"),
     (guided, chunks(lambda left, T: left // (2 * T)), "96 tasks on 2 threads: not yet in"),
     (guided, chunks(lambda left, T: -(-left // T)), "6 tasks on 4 threads: not yet in 5 chunks"),
     (guided, chunks(lambda left, T: 1), "not yet in 96 chunks with 96 tasks"),
-    (
-        guided,
-        lambda n, T: guided.model()(n, T)[:-1],
-        "1 tasks on 4 threads: not yet in 0 chunks with 0 tasks",
-    ),
+    (guided, lambda n, T: guided.model()(n, T)[:-1], "not yet in 0 chunks with 0 tasks"),
     (guided, chunks(lambda left, T: -(-left // (2 * T)), lambda a, b: b - a), "raised TypeError"),
     (barrier, sets_back, "threads wait forever"),
     (barrier, right_once, "passed meeting 1 before all came"),
