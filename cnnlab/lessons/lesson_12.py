@@ -29,11 +29,7 @@ def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
 
 
 def timed(name: str, kernels: Mapping, n_images: int = 8, terms: Mapping | None = None) -> dict:
-    """Check kernels of the operation `name` at the network's sizes, and time them in turn.
-
-    A call is of `n_images`; with `terms`, times are for a multiply-add: of a kernel that does more
-    than it must, `terms` has their number for an image.
-    """
+    """Check and time kernels of an operation at the network's sizes; `terms` divide their times."""
     arrays, _ = bench.layer_arguments(name, n_images)
     *given, exact = (a.astype(np.float64) for a in arrays)
     getattr(reference, name)(*given, exact)
@@ -43,10 +39,7 @@ def timed(name: str, kernels: Mapping, n_images: int = 8, terms: Mapping | None 
         measure.same(arrays[-1], exact, name=key)
     calls = {key: functools.partial(kernel, *arrays) for key, kernel in kernels.items()}
     result = measure.compare(calls, repeats=61)
-    if terms is None:
-        return result
-    count = {key: n_images * terms.get(key, 6 * 24 * 24 * 25) for key in result}
-    return {key: bench.scaled(timing, 1 / count[key]) for key, timing in result.items()}
+    return {key: bench.scaled(each, 1 / (terms or {}).get(key, 1)) for key, each in result.items()}
 
 
 def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[str, dict]:
@@ -70,14 +63,15 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
 
 
 def lengths(result: Mapping[str, Mapping[int, Timing]], name: str) -> None:
-    """Draw the time of a multiply-add over the length of a row; the title tells of one kernel."""
+    """Draw the time of a multiply-add over the length of a row; the title is about one kernel."""
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
     sizes = list(result[name])
     lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
-    before, after = (1e12 * result[name][n].median for n in (24, 32))
-    title = f"{name.capitalize()}: {before:.0f} ps in rows of 24, {after:.0f} in rows of 32"
-    ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
+    ps = [f"{1e12 * result[name][n].median:.0f} ps in rows of {n}" for n in (24, 32)]
+    ax = pictures.times_by_size(
+        sizes, series, lines, unit="results in a row", title=f"{name}: {ps[0]}, {ps[1]}"
+    )
     ax.set_ylabel("time of a multiply-add")
 
 
