@@ -31,12 +31,9 @@ def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
 def timed(name: str, kernels: Mapping, n_images: int = 8, terms: Mapping | None = None) -> dict:
     """Check and time kernels of an operation at the network's sizes; `terms` divide their times."""
     arrays, _ = bench.layer_arguments(name, n_images)
-    *given, exact = (a.astype(np.float64) for a in arrays)
-    getattr(reference, name)(*given, exact)
     for key, kernel in kernels.items():
         arrays[-1][:] = np.nan
-        kernel(*arrays)
-        measure.same(arrays[-1], exact, name=key)
+        bench.checked(name, key, kernel, arrays, ())
     calls = {key: functools.partial(kernel, *arrays) for key, kernel in kernels.items()}
     result = measure.compare(calls, repeats=61)
     return {key: bench.scaled(each, 1 / (terms or {}).get(key, 1)) for key, each in result.items()}
@@ -62,16 +59,15 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def lengths(result: Mapping[str, Mapping[int, Timing]], name: str) -> None:
+def lengths(result: Mapping[str, Mapping[int, Timing]], about: str) -> None:
     """Draw the time of a multiply-add over the length of a row; the title is about one kernel."""
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
-    sizes = list(result[name])
+    sizes = list(result[about])
     lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
-    ps = [f"{1e12 * result[name][n].median:.0f} ps in rows of {n}" for n in (24, 32)]
-    ax = pictures.times_by_size(
-        sizes, series, lines, unit="results in a row", title=f"{name}: {ps[0]}, {ps[1]}"
-    )
+    ps = [1e12 * result[about][n].median for n in (24, 32)]
+    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
+    ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
     ax.set_ylabel("time of a multiply-add")
 
 
