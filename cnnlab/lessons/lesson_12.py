@@ -18,7 +18,6 @@ from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures, stepper
 from cnnlab.plots.style import COLORS, INK, colors, figure, style
 
-BATCH = 8  # images: calls are short beside the turns of other processes
 SIZES = [(1, 1, 9, 9), (3, 4, 9, 12), (2, 2, 5, 21), (1, 7, 14, 29), (17, 3, 8, 37)]  # N F H W
 FIVE = [case("filters of 5 × 5", n, 1, f, h, w, 5) for n, f, h, w in SIZES]
 
@@ -29,17 +28,15 @@ def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
     operation.prove(name, kernel, cases=cases)
 
 
-def timed(name: str, kernels: Mapping, repeats: int = 61) -> dict:
-    """Check kernels of the operation `name` at the network's sizes, and time them in turn."""
-    arrays, _ = bench.layer_arguments(name, BATCH)
-    *given, exact = (a.astype(np.float64) for a in arrays)
-    getattr(reference, name)(*given, exact)
+def timed(name: str, kernels: Mapping, n_images: int = 8, terms: Mapping | None = None) -> dict:
+    """Check and time kernels of an operation at the network's sizes; `terms` divide their times."""
+    arrays, _ = bench.layer_arguments(name, n_images)
     for key, kernel in kernels.items():
         arrays[-1][:] = np.nan
-        kernel(*arrays)
-        measure.same(arrays[-1], exact, name=key)
+        bench.checked(name, key, kernel, arrays, ())
     calls = {key: functools.partial(kernel, *arrays) for key, kernel in kernels.items()}
-    return measure.compare(calls, repeats=repeats)
+    result = measure.compare(calls, repeats=61)
+    return {key: bench.scaled(each, 1 / (terms or {}).get(key, 1)) for key, each in result.items()}
 
 
 def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[str, dict]:
@@ -62,12 +59,14 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def lengths(result: Mapping[str, Mapping[int, Timing]], title: str) -> None:
-    """Draw the time of a multiply-add over the length of a row, of each kernel."""
+def lengths(result: Mapping[str, Mapping[int, Timing]], about: str) -> None:
+    """Draw the time of a multiply-add over the length of a row; the title is about one kernel."""
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
-    sizes = list(next(iter(result.values())))
+    sizes = list(result[about])
     lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
+    ps = [1e12 * result[about][n].median for n in (24, 32)]
+    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
     ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
     ax.set_ylabel("time of a multiply-add")
 

@@ -28,6 +28,8 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("12_stationarity", "no_bounds", WIDE, WIDER, 0): ROOM,
     ("12_stationarity", "neither", WIDE, TALLER, 0): ROOM,
     ("12_stationarity", "neither", WIDE, WIDER, 0): ROOM,
+    ("12_stationarity", "input_no_bounds", WIDE, TALLER, 0): ROOM,
+    ("12_stationarity", "input_no_bounds", WIDE, WIDER, 0): ROOM,
     ("11_reductions", "Log", "self.loop += 1", "self.loop -= 1", 0): "numbers tell loops apart",
     ("06_registers", "tiles", TILES, TILES.replace("2]", "2] - 1"), 0): LAST,
     ("10_threads", "barrier", "allreduce.let_others_run()", "", 0): "it spins, and is as right",
