@@ -24,12 +24,11 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("31_shared_memory", "dense_tiled", TILED, TILED.replace("<", "<="), 0): ZEROS,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
-    ("12_stationarity", "no_bounds", WIDE, TALLER, 0): ROOM,
-    ("12_stationarity", "no_bounds", WIDE, WIDER, 0): ROOM,
-    ("12_stationarity", "neither", WIDE, TALLER, 0): ROOM,
-    ("12_stationarity", "neither", WIDE, WIDER, 0): ROOM,
-    ("12_stationarity", "input_no_bounds", WIDE, TALLER, 0): ROOM,
-    ("12_stationarity", "input_no_bounds", WIDE, WIDER, 0): ROOM,
+    **{
+        ("12_stationarity", name, WIDE, wide, 0): ROOM
+        for name in ("no_bounds", "neither", "input_no_bounds")
+        for wide in (TALLER, WIDER)
+    },
     ("11_reductions", "Log", "self.loop += 1", "self.loop -= 1", 0): "numbers tell loops apart",
     ("06_registers", "tiles", TILES, TILES.replace("2]", "2] - 1"), 0): LAST,
     ("10_threads", "barrier", "allreduce.let_others_run()", "", 0): "it spins, and is as right",
