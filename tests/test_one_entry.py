@@ -100,8 +100,11 @@ def test_a_strategy_is_timed_and_drawn(capsys, tmp_path):
 
 
 def test_a_method_is_planned(capsys):
-    plans = run(capsys, "plan -n 2 --model --json --methods toy")
-    assert '"toy"' in plans
+    lines = run(capsys, "plan -n 2 --batch 8 --network lenet5 --model").splitlines()[2:]
+    rows = {line.split()[0].rstrip(":"): line.split() for line in lines}
+    assert rows.keys() == METHODS.keys()
+    messages = {name: float(rows[name][-2]) for name in ("data", "toy")}
+    assert messages == {"data": 4, "toy": 6}  # a barrier has two
 
 
 def test_each_has_a_row_on_the_page_of_methods():

@@ -1,8 +1,5 @@
 import re
 import sys
-import tomllib
-from importlib import resources
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,15 +198,3 @@ def test_auto_asks_no_mirror_offline(fetched, monkeypatch, capsys):
     with pytest.raises(DataError, match="CNNLAB_OFFLINE is set"):
         load("mnist")
     assert fetched == []
-
-
-def test_every_small_file_of_the_package_is_installed_with_it():
-    """Setuptools leaves out what is not Python, unless pyproject.toml names it."""
-    pyproject = Path(__file__).resolve().parents[2] / "pyproject.toml"
-    setuptools = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["setuptools"]
-    package = resources.files("cnnlab")
-    files = {file.relative_to(package) for file in package.rglob("*") if file.is_file()}
-    files = {file for file in files if file.suffix not in (".py", ".pyc")}
-    patterns = setuptools["package-data"]["cnnlab"]
-    named = {file.relative_to(package) for pattern in patterns for file in package.glob(pattern)}
-    assert files == named and len(files) > 5

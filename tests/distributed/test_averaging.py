@@ -18,7 +18,6 @@ from cnnlab.distributed.averaging import (
     powers,
     spectral_gap,
 )
-from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import KERNELS
 from cnnlab.network import NETWORKS, Network
 from cnnlab.ranks.schedules import block
@@ -346,13 +345,6 @@ with job.together() as comm:
 @pytest.mark.mpi
 def test_real_ranks_find_what_virtual_ones_do_and_go_on_from_a_checkpoint(tmp_path):
     assert run(3, "-c", PROGRAM, str(tmp_path))[0].endswith("good\n")
-
-
-@pytest.mark.parametrize("n", [2, 5])
-def test_averaged_after_each_step_it_is_data_parallelism(n):
-    (local, own), (data, _) = on_ranks(n, EACH), on_ranks(n, DataParallel)
-    np.testing.assert_allclose(local, data, atol=1e-12)
-    assert np.ptp(own, axis=0).max() == 0
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -69,15 +69,6 @@ def test_any_grid_takes_the_steps_of_one(network):
         check_virtual(prod(grid), lambda comm, grid=grid: Hybrid(comm, grid, **options), network)
 
 
-@pytest.mark.parametrize("network, n_ranks", [("report", 1), ("report", 4), ("eight", 3)])
-def test_ranks_that_share_layers_take_the_steps_of_one(network, n_ranks):
-    program = functools.partial(trial.parameters, way="layers", network=network, batch=7)
-    (uncut,) = World(1).run(lambda comm: trial.parameters(comm, "alone", network, batch=7))
-    assert abs(uncut - NETWORKS[network].parameters(0).flat).max() > 1e-4
-    for result in World(n_ranks).run(program):
-        np.testing.assert_allclose(result, uncut, atol=1e-6)
-
-
 @pytest.mark.parametrize("name", sorted(GRAPHS))
 @pytest.mark.parametrize("way", ["pipeline", "model", "hybrid"])
 def test_a_graph_is_not_cut_but_refused_by_name(way, name):
@@ -225,11 +216,6 @@ def test_a_batch_is_cut_into_any_number_of_micro_batches(n_micro):
     check_virtual(3, lambda comm: Pipeline(comm, "1f1b", n_micro), "report")
 
 
-@pytest.mark.parametrize("kernels", ["reference", "loops"])
-def test_stages_compute_with_any_strategy(kernels):
-    check_virtual(2, Pipeline, "report", kernels)
-
-
 def test_stages_are_cut_where_the_dearest_is_cheapest():
     assert stages(Network(), 2) == [0, 1, 6]  # the convolution, and all else
     for network in (Network(), LENET5, EIGHT):
@@ -314,9 +300,3 @@ def test_a_training_is_that_of_one_rank_and_goes_on_with_other_ranks(make, optim
         assert own.history[1]["test_accuracy"] == one.history[1]["test_accuracy"]
         assert own.history[1]["loss"] == pytest.approx(one.history[1]["loss"], rel=1e-6)
     assert (checkpoint.load(file).params.flat == ranks[0].params.flat).all()
-
-
-def test_kernels_that_all_ranks_call_together_are_refused():
-    apart = ", ".join(name for name in KERNELS if not KERNELS[name].together)
-    with pytest.raises(ValueError, match=f"kernels: expected one of {apart}, .* got partitioned"):
-        trained(Pipeline, kernels="partitioned")

@@ -5,10 +5,8 @@ import pytest
 
 from cnnlab.check import inputs
 from cnnlab.kernels import CONTRACT, KERNELS
-from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.contract import STRIDES
 from cnnlab.runtime import thread_pool
-from tests.networks import report_network
 
 LOOPS = KERNELS["loops"]
 
@@ -164,26 +162,3 @@ def test_a_batch_is_a_copy_of_the_chosen_images(name, n):
             x = KERNELS[name].take(images, chosen)
         assert x.dtype == KERNELS[name].dtype and not np.shares_memory(x, images)
         assert np.array_equal(x, images[chosen])
-
-
-@pytest.mark.parametrize("name", [name for name in KERNELS if name != "reference"])
-def test_a_saturated_loss_is_the_references_however_a_batch_is_split(name):
-    network = report_network(2, 13, 15, filters=4, kernel=4, pool=3, classes=6)
-    strategy, exactly = KERNELS[name], KERNELS["reference"]
-    params, exact = network.parameters(1), network.parameters(1, np.float64)
-    for p in (params, exact):
-        p.flat *= 3000
-    rng = np.random.default_rng(0)
-    x = rng.random((19, *network.image_shape), np.float32)
-    labels = rng.integers(0, network.classes, 19)
-    whole = loss_and_gradients(
-        exactly, exact, x.astype(np.float64), labels, network.zeros(np.float64)
-    )
-    assert whole > 100  # so there is much that is saturated and wrong
-    for size in (1, 2, 7, 16, 19):
-        parts = [slice(first, first + size) for first in range(0, 19, size)]
-        losses = [
-            loss_and_gradients(strategy, params, x[part], labels[part], network.zeros())
-            for part in parts
-        ]
-        assert sum(losses) == pytest.approx(whole, rel=1e-4), size

@@ -1,7 +1,3 @@
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +5,8 @@ from hypothesis import strategies as draw
 
 from cnnlab import check
 from cnnlab.check import inputs
-from cnnlab.check.operation import run_reference, stride_of
 from cnnlab.kernels import CONTRACT, KERNELS, reference
+from tests.programs import run
 
 FAST = [name for name in KERNELS if name != "reference"]
 
@@ -158,24 +154,6 @@ def test_relu_of_nan_is_nan_and_its_gradient_passes(name):
     np.testing.assert_array_equal(dz, np.tile([3, 0, 0, 0, 0, 3, 3, 3], 5))
 
 
-@pytest.mark.parametrize("operation", CONTRACT)
-@pytest.mark.parametrize("name", FAST)
-def test_where_the_references_result_is_nan_so_is_that_of_every_strategy(name, operation):
-    case = inputs.CASES[2].suited(operation)
-    options = stride_of(operation, case)
-    choosing = operation in ("max_pool_backward", "relu_backward")
-    for argument in set(CONTRACT[operation]) - {"labels", list(CONTRACT[operation])[-1]}:
-        arrays = inputs.draw(operation, case)
-        arrays[argument].reshape(-1)[arrays[argument].size // 2] = np.nan
-        with np.errstate(invalid="ignore"):
-            expected, loss = run_reference(operation, arrays, options)
-        result = KERNELS[name].kernel(operation)(*arrays.values(), **options)
-        *_, output = arrays.values()
-        assert np.isnan(expected).any() or choosing
-        assert np.isnan(output[np.isnan(expected)]).all(), argument
-        assert loss is None or (np.isnan(loss) and np.isnan(result))
-
-
 def test_the_sigmoid_is_right_to_the_ends_of_float32():
     z = np.array([-3e38, -1000, -88, -87, -20, -1, -0.0, 0, 1, 20, 88, 1000, 3e38], np.float32)
     for name in FAST:
@@ -247,5 +225,4 @@ vector.sigmoid.compile("(float32[::1], float32[::1])")
 wide = llvmlite.binding.get_host_cpu_features().get("avx512f")
 assert not wide or code.count("zmm") > 20, code.count("zmm")
 """
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_CPU")}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    run(program)

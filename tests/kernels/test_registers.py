@@ -1,17 +1,16 @@
 """Vectors that kernels can name, against NumPy on the same numbers."""
 
 import operator
-import os
 import platform
-import subprocess
-import sys
 
 import llvmlite.binding
 import numba
 import numpy as np
 import pytest
 
-from cnnlab.kernels import lanes, registers
+from cnnlab import data
+from cnnlab.kernels import KERNELS, lanes, registers
+from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.registers import (
     BUDGETS,
     LANES,
@@ -32,39 +31,30 @@ from cnnlab.kernels.registers import (
     where_equal,
     where_not_larger,
 )
+from cnnlab.network import Network
+from tests.programs import run
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 OLD = llvmlite.binding.llvm_version_info[0] < 16
 ZEN = [pytest.mark.skipif(OLD, reason="LLVM 15 does not know it")]
 
 
-def run(program, cpu, *arguments):
+def run_for(cpu, program, *arguments):
     """What a program prints whose kernels are compiled for another processor; "": for this one."""
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=environment | ({"NUMBA_CPU_NAME": cpu} if cpu else {}),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return run(program, *arguments, **({"NUMBA_CPU_NAME": cpu} if cpu else {})).stdout.strip()
 
 
 @pytest.mark.skipif(not X86, reason="these are x86 processors")
 @pytest.mark.parametrize(
     "cpu, expected",
     [
-        ("nehalem", registers.SSE2),
         ("sandybridge", registers.AVX),
-        ("haswell", registers.AVX2),
-        ("skylake-avx512", registers.AVX512),
         pytest.param("znver4", registers.AVX512, marks=ZEN),
     ],
 )
 def test_registers_are_those_of_the_processor_that_numba_is_told(cpu, expected):
     program = "import cnnlab; from cnnlab.kernels import registers as r; print(r.detected())"
-    assert run(program, cpu) == str(expected)
+    assert run_for(cpu, program) == str(expected)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +116,7 @@ def cross_compiled():
 flat, offsets = "float32[::1]", "int64[::1]"
 scalar = r".*(?:add|sub|mul|div)[0-9]*ss .*|.*f(?:madd|add|sub|mul|div)[ \t]+s[0-9].*"
 budget = registers.budget(registers.detected())
+print(registers.detected())
 for shape, (rows, columns) in zip(budget._fields, (*budget[:3], (budget.tall, 1))):
     @numba.njit(error_model="numpy")
     def multiply(w, x, z, tables, r):
@@ -143,7 +134,12 @@ for shape, (rows, columns) in zip(budget._fields, (*budget[:3], (budget.tall, 1)
         sums = len(ARITHMETIC.findall(code)), rows * columns
         print(kernel.__name__, shape, *sums, len(SPILL.findall(code)), *slow)
 """
-CPUS = "nehalem", "haswell", "skylake-avx512", "neoverse-n1"  # one for each budget
+CPUS = {  # one for each budget
+    "nehalem": registers.SSE2,
+    "haswell": registers.AVX2,
+    "skylake-avx512": registers.AVX512,
+    "neoverse-n1": registers.NEON,
+}
 SYSTEM = {"neoverse-n1": "aarch64-unknown-linux-gnu"}
 
 
@@ -157,7 +153,9 @@ def test_hot_loops_keep_their_sums_in_registers(cpu):
     if not X86 and cpu not in SYSTEM:
         pytest.skip("these are x86 processors")
     each = 2 if cpu == "nehalem" else 1  # without fmadd, two instructions for each sum
-    lines = run(HOT, "" if cpu in SYSTEM else cpu, cpu, SYSTEM.get(cpu, "")).splitlines()
+    said = run_for("" if cpu in SYSTEM else cpu, HOT, cpu, SYSTEM.get(cpu, ""))
+    registers_there, *lines = said.splitlines()
+    assert registers_there == str(CPUS[cpu])
     for line in lines:
         _, _, arithmetic, sums, spills, *slow = line.split()
         assert (int(arithmetic), int(spills), slow) == (each * int(sums), 0, []), line
@@ -165,27 +163,25 @@ def test_hot_loops_keep_their_sums_in_registers(cpu):
 
 
 GRADIENTS = """
-from cnnlab.data import load
-from cnnlab.kernels import KERNELS
-from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.network import Network
-digits, params, grads = load("digits", 71, 10), Network().parameters(), Network().zeros()
-images, labels = digits.train_images, digits.train_labels
-loss_and_gradients(KERNELS["{}"], params, images, labels, grads)
-print(grads.flat.tobytes().hex())
+from tests.kernels.test_registers import gradients
+print(gradients("vector").tobytes().hex())
 """
+
+
+def gradients(name):
+    """The gradients of 71 images."""
+    digits, params, grads = data.load("digits", 71, 10), Network().parameters(), Network().zeros()
+    images, labels = digits.train_images, digits.train_labels
+    loss_and_gradients(KERNELS[name], params, images, labels, grads)
+    return grads.flat
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not X86, reason="these are x86 processors")
 def test_every_budget_has_the_same_gradients():
-    cpus = ["nehalem"] + ["haswell"] * (registers.detected().lanes > 4)
-    programs = [(GRADIENTS.format("loops"), "")]
-    programs += [(GRADIENTS.format("vector"), cpu) for cpu in cpus]
-    right, *others = (
-        np.frombuffer(bytes.fromhex(run(*program)), np.float32) for program in programs
-    )
-    for grads in others:
+    right = gradients("loops")
+    for cpu in ["nehalem"] + ["haswell"] * (registers.detected().lanes > 4):
+        grads = np.frombuffer(bytes.fromhex(run_for(cpu, GRADIENTS)), np.float32)
         np.testing.assert_allclose(grads, right, rtol=0, atol=1e-4 * abs(right).max())
 
 

@@ -1,9 +1,5 @@
 """Whole training steps on several threads: as a team, and started for each step."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -16,6 +12,7 @@ from cnnlab.network import Network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import train
 from tests.networks import report_network
+from tests.programs import run
 
 TWO = pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
 
@@ -86,32 +83,30 @@ def test_a_team_is_called_each_time_and_not_again_once_its_threads_took_turns(mo
     threads.new_crew.cache_clear()
 
 
+FEWER = """
+from tests.kernels.test_threads import with_two
+print(with_two().hex())
+"""
+
+
+def with_two():
+    """The bytes of the parameters that a training on two threads finds."""
+    run = train(load("digits", 64, 10), "threads", batch=32, n_threads=2, progress=False)
+    return run.params.flat.tobytes()
+
+
+@TWO
 @pytest.mark.slow
 def test_fewer_threads_than_asked_for_end_in_no_deadlock():
     """OpenMP may be told to give one thread only; other layers give two whatever it says."""
-    program = """
-from cnnlab.data import load
-from cnnlab.training import train
-run = train(load("digits", 64, 10), "threads", batch=32, n_threads=2, progress=False)
-print(run.params.flat.tobytes().hex())
-"""
-    result = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"NUMBA_NUM_THREADS": "2"} | limit,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        for limit in ({}, {"OMP_THREAD_LIMIT": "1"})
-    ]
-    assert result[0].stdout == result[1].stdout != "", result[1].stderr
+    limit = {"NUMBA_NUM_THREADS": "2", "OMP_THREAD_LIMIT": "1"}
+    assert run(FEWER, **limit).stdout == f"{with_two().hex()}\n"
 
 
 ONE_FILTER = inputs.case("one filter, whose images the threads share", 64, 3, 1, 12, 13, 5)
 
 
-@pytest.mark.skipif(thread_pool.size() < 2, reason="Numba has room for one thread only")
+@TWO
 @pytest.mark.parametrize("operation", [name for name in CONTRACT if name.startswith("conv")])
 def test_the_number_of_threads_changes_no_bit(operation):
     """Threads that add to the same sums would add in another order, even where none is lost."""

@@ -65,12 +65,6 @@ def test_processes_are_fresh_and_their_samples_kept_together(monkeypatch):
     assert timings["loops"].processes == 2 and facts == {"loops": {"n_threads": 1}}
 
 
-def test_in_one_process_it_is_this_one():
-    timings, facts = bench.fresh_epochs(1, ["vector"], load("digits", 64, 10), 16, 1, None, 2)
-    assert facts["vector"]["n_threads"] == 1 and timings["vector"].processes == 1
-    assert set(timings) - {bench.ALONE, bench.TOGETHER} == {"vector", bench.PEAK}
-
-
 def test_a_failure_in_a_process_is_raised_here():
     with pytest.raises(ValueError, match="batch"):
         bench.fresh_epochs(2, ["vector"], load("digits", 64, 10), 0, 1, None, 2)
@@ -281,11 +275,6 @@ def test_the_table_aligns_its_columns_and_lists_operations():
     ]
 
 
-def test_a_batch_has_at_most_as_many_images_as_there_are():
-    with pytest.raises(ValueError, match=r"^batch: expected at most the 64 images, got 65$"):
-        bench.run(["vector"], load("digits", 64, 10), batch=65, progress=io.StringIO())
-
-
 @pytest.mark.parametrize("bound, quiet", [(0.98, True), (0.9, False)])
 def test_threads_are_compared_with_what_the_cores_allow(bound, quiet):
     one = ROW | {"kernels": "vector", "seconds_per_epoch": 2.0}
@@ -337,16 +326,6 @@ def test_the_device_trains_in_four_ways_that_are_checked():
 
 def contestants(*names, n_images=50, against=None):
     return bench.contestants(names, load("digits", n_images, 10), 20, 1, against)
-
-
-def test_contestants_have_the_names_of_their_strategies():
-    result = contestants("vector", "loops")
-    assert {name: one.strategy.name for name, one in result.items()} == {
-        "vector": "vector",
-        "loops": "loops",
-    }
-    with pytest.raises(ValueError, match="against: expected one of torch, got 'jax'"):
-        contestants("loops", against="jax")
 
 
 def test_a_step_is_one_step_however_many_a_call_takes(monkeypatch):

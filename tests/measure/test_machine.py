@@ -2,14 +2,13 @@ import json
 import os
 import platform
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from cnnlab.kernels import registers
 from cnnlab.measure import machine
+from tests.programs import run
 
 KEYS = (
     "cpu physical_cores logical_cores usable_cores simd simd_lanes caches memory os python numpy "
@@ -57,8 +56,7 @@ def test_describing_starts_no_threads_and_no_mpi():
         "from numba.np.ufunc import parallel;"
         "print(parallel._is_initialized, threading.active_count(), 'mpi4py.MPI' in sys.modules)"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert printed.stdout.split() == ["False", "1", "False"], printed.stderr
+    assert run(code).stdout.split() == ["False", "1", "False"]
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is a matter of Linux")
@@ -67,8 +65,7 @@ def test_affinity_counts():
         "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
         "from cnnlab.runtime import thread_pool; print(thread_pool.usable_cores())"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert printed.stdout.strip() == "1", printed.stderr
+    assert run(code).stdout.strip() == "1"
 
 
 def test_linux_cpu_cores_and_caches(bare):

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from cnnlab.__main__ import main
-from cnnlab.distributed import METHODS, trial
-from cnnlab.distributed.data_parallel import DataParallel
+from cnnlab.distributed import trial
 from cnnlab.measure import planner
 from cnnlab.measure.planner import HeldBytes, Measured, plan, plans
-from cnnlab.runtime.arguments import Entry
 
 LESSON = Path(__file__).parents[2] / "notebooks" / "59_which_one_here.ipynb"
 LINK = "10us,1GB/s"
@@ -102,23 +100,6 @@ def test_the_step_of_the_lesson_is_that_of_the_package():
         assert by_cells.sent.sum() == planned.n_bytes
         assert by_cells.seconds == pytest.approx(planned.seconds, abs=4e-5)  # updates
         assert 0.5 * planned.held < max(held) <= planned.held  # and what a method keeps
-
-
-def test_a_method_needs_its_entry_in_methods_alone(monkeypatch, capsys):
-    monkeypatch.setitem(METHODS, "toy", Entry("toy", "sums twice", f"{__name__}:Twice"))
-    assert main(["plan", "-n", "2", "--batch", "8", "--network", "lenet5", "--model"]) == 0
-    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:]}
-    assert rows.keys() == METHODS.keys() - {"hybrid"} | {"hybrid:"}
-    assert float(rows["toy"][-2]) == 2 * float(rows["data"][-2]) == 8
-
-
-class Twice(DataParallel):
-    """A toy: the gradients are summed two times, and halved."""
-
-    def add_up(self, flat, n_images):
-        for _ in range(2):
-            super().add_up(flat, n_images)
-        flat /= self.size
 
 
 def test_the_command_prints_json(capsys):

@@ -33,6 +33,8 @@ def test_an_unknown_schedule_is_refused():
 COLLECTIVES = """
 import numpy as np
 from mpi4py import MPI
+from cnnlab.check import collective
+from cnnlab.ranks import measure
 from cnnlab.ranks.collectives import allreduce, broadcast, gather, scatter
 from cnnlab.ranks.schedules import SCHEDULES
 
@@ -63,12 +65,17 @@ for root in range(comm.size):
     assert taken is None or (taken == values).all()
     broadcast(comm, mine, root)
     assert (mine == values[root]).all()
+for operation in collective.EXPECTED:  # by the library
+    values = np.random.default_rng(0).random((comm.size, 7)).astype(np.float32)
+    mine = values[comm.rank].copy()
+    measure.mpi(operation)(comm, mine)
+    assert collective.compare(operation, mine, values, comm.rank) == "", operation
 if comm.rank == 0:
     print("good", comm.size)
 """
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("n", [1, 3, 8])
 def test_collectives_agree_with_mpis_from_any_root(n):
     assert run(n, "-c", COLLECTIVES)[0] == f"good {n}\n"

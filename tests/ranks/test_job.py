@@ -39,30 +39,22 @@ def train(n, *options):
     return run(n, "-m", "cnnlab", "train", *common, *options)
 
 
-@pytest.fixture(scope="module")
-def alone():
-    """The parameters that one process finds."""
-    return training.train(load("digits", 110), batch=50, epochs=2).params.flat
-
-
-def test_ranks_share_layers_and_find_the_same_parameters(alone, tmp_path):
-    out, _ = train(3, "--ranks", "layers", "--save", str(tmp_path / "ranks.npz"), "--json")
-    assert np.allclose(checkpoint.load(tmp_path / "ranks.npz")[0].flat, alone, atol=2e-5)
-    assert json.loads(out.splitlines()[-1])["n_ranks"] == 3
+@pytest.mark.parametrize(
+    "n, options",
+    [
+        (3, ["--ranks", "layers"]),
+        (2, ["--ranks", "data", "--kernels", "threads", "--threads", "2"]),
+        (5, ["--ranks", "data", "--images", "22", "--batch", "4"]),  # some without an image
+    ],
+)
+def test_ranks_find_the_parameters_of_one(n, options, tmp_path):
+    plan = {"--images": 110, "--batch": 50} | dict(zip(options[2::2], options[3::2], strict=True))
+    out, _ = train(n, *options, "--save", str(tmp_path / "it.npz"), "--json")
+    images, batch = int(plan["--images"]), int(plan["--batch"])
+    alone = training.train(load("digits", images), batch=batch, epochs=2).params.flat
+    assert np.allclose(checkpoint.load(tmp_path / "it.npz")[0].flat, alone, atol=2e-5)
+    assert json.loads(out.splitlines()[-1])["n_ranks"] == n
     assert out.count("epoch 1:") == 1  # only rank 0 speaks
-
-
-def test_ranks_share_batches_also_more_than_a_batch_has_images(tmp_path):
-    few = "--images", "22", "--batch", "4", "--epochs", "1"
-    train(5, *few, "--ranks", "data", "--save", str(tmp_path / "five.npz"))
-    one = training.train(load("digits", 22), batch=4, epochs=1).params.flat
-    assert np.allclose(one, checkpoint.load(tmp_path / "five.npz")[0].flat, atol=2e-5)
-
-
-def test_ranks_and_threads_together(alone, tmp_path):
-    options = "--ranks", "data", "--kernels", "threads", "--threads", "2"
-    train(2, *options, "--save", str(tmp_path / "hybrid.npz"))
-    assert np.allclose(checkpoint.load(tmp_path / "hybrid.npz")[0].flat, alone, atol=2e-5)
 
 
 def test_how_gradients_are_added_up_changes_nothing_but_the_time():

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpi4py import MPI
 
-from cnnlab.check import collective
 from cnnlab.ranks import measure, mpi
-from cnnlab.ranks.cluster import cluster
 from cnnlab.ranks.cost_model import Model, fit
 
 
@@ -40,29 +38,6 @@ def test_calls_take_turns_and_the_slowest_rank_counts(monkeypatch):
 def test_a_ping_pong_needs_two_ranks():
     with pytest.raises(ValueError, match="comm: expected at least two ranks, got 1"):
         measure.ping_pong(MPI.COMM_SELF, [1])
-
-
-def library_is_right():
-    import numpy as np
-    from mpi4py import MPI
-
-    from cnnlab.check import collective
-    from cnnlab.ranks import measure
-
-    wrong = []
-    for operation in collective.EXPECTED:
-        values = np.random.default_rng(0).random((MPI.COMM_WORLD.size, 7)).astype(np.float32)
-        array = values[MPI.COMM_WORLD.rank].copy()
-        measure.mpi(operation)(MPI.COMM_WORLD, array)
-        wrong.append(collective.compare(operation, array, values, MPI.COMM_WORLD.rank))
-    return wrong
-
-
-@pytest.mark.mpi
-def test_the_librarys_own_is_right_for_every_operation():
-    library_is_right.__module__ = "__main__"
-    with cluster(3) as ranks:
-        assert ranks.run(library_is_right) == [[""] * len(collective.EXPECTED)] * 3
 
 
 @given(st.floats(1e-7, 1e-3), st.floats(1e-12, 1e-8))

@@ -1,10 +1,7 @@
 """Compiled kernels are kept: until a source changes, and where a disk allows."""
 
 import importlib
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
@@ -14,6 +11,7 @@ from numba.core.registry import CPUDispatcher
 
 from cnnlab.ranks import schedules
 from cnnlab.runtime import files as cache
+from tests.programs import run
 
 ROOT = Path(cache.__file__).parents[2]
 PROGRAM = """
@@ -36,15 +34,9 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def run(folder, program=PROGRAM):
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+def run_in(folder, program=PROGRAM):
+    """The words that a program prints, and what it says of itself."""
+    done = run(program, folder=folder, PYTHONPATH=str(folder))
     return done.stdout.split(), done.stderr
 
 
@@ -62,16 +54,16 @@ base.maxima(np.arange(8, dtype=np.float32), 4, scales := np.empty(2, np.float32)
 print(*scales, vector_instructions(kernel))
 print(*(sum(each.stats.cache_hits.values()) for each in (kernel, base.maxima)))
 """
-    first = run(checkout, PROGRAM + more)[0]
+    first = run_in(checkout, PROGRAM + more)[0]
     with open(checkout / "cnnlab" / "training" / "loop.py", "a") as file:
         file.write("# a change where nothing is compiled\n")
-    second = run(checkout, PROGRAM + more)[0]
+    second = run_in(checkout, PROGRAM + more)[0]
     assert first[:3] == ["60.0", "0", "1"] and second[:3] == ["60.0", "1", "0"]
     assert first[3:-2] == second[3:-2] and int(first[-3]) > 0
     assert (first[-2:], second[-2:]) == (["0", "0"], ["1", "1"])
     with open(checkout / "cnnlab" / "kernels" / "pixels.py", "a") as file:
         file.write("# a change of another kernel\n")
-    assert run(checkout)[0] == ["60.0", "0", "1"]
+    assert run_in(checkout)[0] == ["60.0", "0", "1"]
     assert len([*(checkout / "data" / "cache" / "kernels").iterdir()]) == 1
 
 
@@ -124,20 +116,20 @@ from pathlib import Path
 file = Path(cnnlab.kernels.__file__).with_name("loops.py")
 file.write_text(file.read_text() + "# a change")
 """
-    assert run(checkout, edit + PROGRAM)[0] == ["60.0", "0", "1"]
+    assert run_in(checkout, edit + PROGRAM)[0] == ["60.0", "0", "1"]
     assert not (checkout / "data" / "cache").exists()
 
 
 def test_where_nothing_can_be_kept_kernels_still_run(checkout):
     (checkout / "data" / "cache").touch()
-    result, said = run(checkout)
+    result, said = run_in(checkout)
     assert result == ["60.0", "0", "1"] and "compiled kernels are not kept" in said
 
 
 def test_on_a_full_disk_kernels_still_run_and_one_line_says_so(checkout):
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
     two = "KERNELS['loops'].sigmoid(*np.zeros((2, 3, 4), np.float32))\n"
-    result, said = run(checkout, full + PROGRAM + two)
+    result, said = run_in(checkout, full + PROGRAM + two)
     assert result == ["60.0", "0", "1"] and "Traceback" not in said
     assert said.count("compiled kernels are not kept: File too large") == 1
 

@@ -1,13 +1,11 @@
-import os
 import subprocess
 import sys
 
 import numba
 import pytest
 
-from cnnlab.data import load
 from cnnlab.runtime import thread_pool
-from cnnlab.training import train
+from tests.programs import run
 
 LAYERS = [
     layer
@@ -16,18 +14,10 @@ LAYERS = [
 ]
 
 
-def run(program, layer, n_threads=64):
-    """Run a program in a process of its own, with room for `n_threads`."""
-    environment = os.environ | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": str(n_threads)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run_on(layer, program, n_threads=64):
+    """What a program prints that has room for so many threads of a layer."""
+    variables = {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": str(n_threads)}
+    return run(program, **variables).stdout
 
 
 def test_the_number_of_threads_is_restored_whatever_happens():
@@ -76,8 +66,7 @@ thread_pool.reserve(13)
 import numba
 assert numba.config.NUMBA_NUM_THREADS == 13 == thread_pool.size()
 """
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_NUM_THREADS"}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    run(program, without="NUMBA_NUM_THREADS")
 
 
 @pytest.mark.parametrize("use", ["thread_pool.size()", "import cnnlab"])
@@ -93,8 +82,7 @@ while "numba" not in sys.modules:
 {use}
 importing.join()
 """
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CPU_FEATURES"}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    run(program)
 
 
 FORKING = """
@@ -130,7 +118,7 @@ use("threads")
 @pytest.mark.skipif(sys.platform != "linux", reason="GNU OpenMP is that of Linux")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_forked_child_that_openmp_would_end_is_refused(layer):
-    said = run(FORKING, layer, 2).splitlines()
+    said = run_on(layer, FORKING, 2).splitlines()
     assert said[:2] == ["done", "done"] and len(said) == 3
     refused = "threads: expected the process that started them, got a child that it forked; "
     assert said[2].startswith(refused) if layer == "omp" else said[2] == "done"
@@ -202,9 +190,4 @@ print("good")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_any_number_of_threads_gives_the_same_bits_every_time_also_to_callers_at_once(layer):
     """Numba's workqueue layer kills a process that is in two parallel kernels at once."""
-    assert run(EVERY_NUMBER + AT_ONCE, layer) == "good\n"
-
-
-def test_a_strategy_on_one_core_refuses_several_threads():
-    with pytest.raises(ValueError, match="n_threads: expected 1, vector runs on one thread, got 2"):
-        train(load("digits", 20, 10), "vector", n_threads=2)
+    assert run_on(layer, EVERY_NUMBER + AT_ONCE) == "good\n"

@@ -13,17 +13,6 @@ from tests.networks import report_network
 DIGITS = load("digits", 100, 50)
 
 
-def test_a_resumed_training_ends_with_the_bits_of_an_unbroken_one(tmp_path):
-    file = tmp_path / "training.npz"
-    train(DIGITS, epochs=2, seed=3, save=file)
-    resumed = train(DIGITS, epochs=4, seed=3, resume=file, save=file)
-    unbroken = train(DIGITS, epochs=4, seed=3)
-    assert np.array_equal(resumed.params.flat, unbroken.params.flat)
-    losses = [[row["loss"] for row in run.history] for run in (resumed, unbroken)]
-    assert losses[0] == losses[1] and [row["epoch"] for row in resumed.history] == [1, 2, 3, 4]
-    assert np.array_equal(checkpoint.load(file).params.flat, unbroken.params.flat)
-
-
 @pytest.mark.parametrize("network", [Network(), LENET5, INCEPTION, report_network(filters=2)])
 def test_what_was_saved_is_loaded(tmp_path, network):
     params, state, file = network.parameters(3), {"speed": np.arange(3.0)}, tmp_path / "x.npz"
@@ -177,6 +166,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
         ({"seed": 4}, "expected seed 4, .* was trained with 3"),
         ({"seed": 3, "batch": 32}, "expected batch 32, .* was trained with 16"),
         ({"seed": 3, "network": report_network(filters=5)}, "expected network"),
+        ({"seed": 3, "rate": 0.4, "optimizer": "adam"}, "expected optimizer adam, .* with sgd"),
         ({"seed": 3, "kernels": "reference"}, "expected dtype float64, .* with float32"),
     ):
         with pytest.raises(ValueError, match=f"resume: {what}"):

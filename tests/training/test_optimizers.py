@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 
@@ -8,8 +6,7 @@ from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.lessons import lesson_53
 from cnnlab.network import Network, Parameters
 from cnnlab.ranks.virtual import World
-from cnnlab.runtime.arguments import Entry
-from cnnlab.training import OPTIMIZERS, Diverged, Sgd, checkpoint, train
+from cnnlab.training import OPTIMIZERS, Diverged, checkpoint, train
 from cnnlab.training.optimizers import Momentum
 
 DIGITS = load("digits", 100, 50)
@@ -80,31 +77,29 @@ def test_every_optimizer_is_pytorchs(name):
     np.testing.assert_allclose(params.flat, weights.detach().numpy(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "make, name",
-    [
-        (lambda: Momentum(0.1, 1), "momentum"),
-        (lambda: Momentum(0.1, float("nan")), "momentum"),
-        (lambda: Momentum(0.1, -0.1), "momentum"),
-    ],
-)
-def test_impossible_parameters_are_refused_by_name(make, name):
-    with pytest.raises(ValueError, match=f"^{name}: expected a "):
-        make()
+@pytest.mark.parametrize("momentum", [1, float("nan"), -0.1])
+def test_impossible_parameters_are_refused_by_name(momentum):
+    with pytest.raises(ValueError, match=r"^momentum: expected a "):
+        Momentum(0.1, momentum)
 
 
 # --- in a training ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_resumed_training_is_an_unbroken_one(name, tmp_path):
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_resumed_training_is_an_unbroken_one_to_the_bit(name, tmp_path):
     how, file = {"seed": 3, "optimizer": name, "batch": 32}, tmp_path / "training.npz"
     train(DIGITS, epochs=1, save=file, **how)
-    resumed, unbroken = train(DIGITS, epochs=3, resume=file, **how), train(DIGITS, epochs=3, **how)
-    assert np.array_equal(resumed.params.flat, unbroken.params.flat)
-    state = checkpoint.load(file).state
-    assert state and all(array.any() for array in state.values())
-    assert "t" not in state or state["t"] == 4
+    resumed = train(DIGITS, epochs=3, resume=file, save=file, **how)
+    unbroken = train(DIGITS, epochs=3, **how)
+    losses = [[row["loss"] for row in run.history] for run in (resumed, unbroken)]
+    assert losses[0] == losses[1] and [row["epoch"] for row in resumed.history] == [1, 2, 3]
+    kept = checkpoint.load(file)
+    for params in (resumed.params, kept.params):
+        assert np.array_equal(params.flat, unbroken.params.flat)
+    assert all(array.any() for array in kept.state.values())
+    assert bool(kept.state) == (name != "sgd")
+    assert "t" not in kept.state or kept.state["t"] == 12
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -136,33 +131,3 @@ def test_every_strategy_steps_in_that_direction(kernels):
     how = {"optimizer": "momentum", "batch": 16, "n_threads": 1}
     flats = [train(load("digits", 32, 8), k, **how).params.flat for k in ("vector", kernels)]
     np.testing.assert_allclose(*flats, atol=1e-5)
-
-
-class Counting(Sgd):
-    """An optimiser with a state: step k goes k times as far."""
-
-    loop = None
-
-    def __init__(self, rate):
-        super().__init__(rate)
-        self.state["steps"] = np.zeros(1)
-
-    def update(self, params, grads, n_images):
-        self.state["steps"][0] += 1
-        grads.flat *= self.rate * self.state["steps"][0] / n_images
-        params.flat -= grads.flat
-
-
-def test_the_state_of_an_optimizer_is_kept_too(tmp_path, monkeypatch):
-    entry = Entry("counting", "for this test", f"{__name__}:Counting")
-    monkeypatch.setitem(OPTIMIZERS, "counting", entry)
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[Counting.__module__])
-    how, file = {"seed": 3, "rate": 1e-3, "optimizer": "counting"}, tmp_path / "training.npz"
-    train(DIGITS, epochs=2, save=file, **how)
-    resumed, unbroken = train(DIGITS, epochs=3, resume=file, **how), train(DIGITS, epochs=3, **how)
-    assert np.array_equal(resumed.params.flat, unbroken.params.flat)
-    assert checkpoint.load(file).state["steps"] == 14
-    with pytest.raises(ValueError, match=r"expected optimizer sgd, .* was trained with counting"):
-        train(DIGITS, epochs=3, resume=file, seed=3, rate=1e-3)
-    with pytest.raises(ValueError, match=r"optimizer: expected one of sgd, .*, got 'newton'"):
-        train(DIGITS, optimizer="newton")

@@ -435,7 +435,7 @@ def freed_by_the_others(comm, right=False):
         row.Free()
 
 
-# Of each class: the rank that is to blame, and a program.
+# Of each class: the rank that is to blame, a program, and what is said where no other test asks.
 PLANTED = {
     "invalid parameter": [
         (1, beyond_the_last_rank),
@@ -446,15 +446,15 @@ PLANTED = {
         (0, counted_from_one),
     ],
     "parameter matching": [
-        (1, longer_than_its_place),
-        (1, another_dtype),
-        (0, object_as_an_array),
-        (1, each_its_own_root),
+        (1, longer_than_its_place, "expected at most 24 bytes from rank 0, got 32: .*truncated"),
+        (1, another_dtype, "receive: expected float64, got float32 from rank 0, sent at planted"),
+        (0, object_as_an_array, "receive: expected float64, got an object from rank 1, sent at"),
+        (1, each_its_own_root, "got Bcast of 2 int64 with root 1 on rank 1"),
         (1, shares_of_other_lengths),
         (1, sums_of_other_dtypes),
     ],
     "call matching": [
-        (1, in_another_order),
+        (1, in_another_order, "Bcast of 2 float64 with root 0 as on rank 0, got Barrier on rank 1"),
         (0, ends_early),
         (0, root_alone),
         (1, one_message_too_many),

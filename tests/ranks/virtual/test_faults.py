@@ -5,6 +5,7 @@ The programs of `planted` have a fault each; more stand here, whose texts matter
 
 import inspect
 import json
+import re
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from tests.ranks.virtual.planted import PLANTED
 
 SIZE = 3
 FAULTY = [(kind, *one) for kind, planted in PLANTED.items() for one in planted]
-PROGRAMS = [program for *_, program in FAULTY]
+PROGRAMS = [program for _, _, program, *_ in FAULTY]
 
 
 def by_name(program):
@@ -35,11 +36,13 @@ def marked(program, mark="# here"):
     return f"{inspect.getsourcefile(program).rpartition('/')[2]}:{number}"
 
 
-@pytest.mark.parametrize("kind, rank, program", FAULTY, ids=by_name)
-def test_a_planted_fault_is_named_with_class_rank_and_line(kind, rank, program):
+@pytest.mark.parametrize("planted", FAULTY, ids=lambda planted: planted[2].__name__)
+def test_a_planted_fault_is_named_with_class_rank_and_line(planted):
+    kind, rank, program, *texts = planted
     got = examine(program, SIZE if kind == "message race" else 2)
     assert got and got[0][:3] == (kind, rank, marked(program)), list(map(str, got))
     assert {fault.kind for fault in got} == {kind}
+    assert all(re.search(text, str(got[0])) for text in texts), str(got[0])
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=by_name)

@@ -9,7 +9,6 @@ from hypothesis import strategies as draw
 
 from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.network import NETWORKS
 from cnnlab.ranks.virtual import Deadlock, Link, World
 from cnnlab.training import train
 
@@ -226,21 +225,6 @@ def test_a_failure_says_whose_it_was():
 
 
 DIGITS = load("digits", 100, 50)
-
-
-@pytest.mark.parametrize(
-    "size, network", [(1, "report"), (3, "eight"), (7, "lenet5"), (9, "report")]
-)
-def test_any_number_of_ranks_finds_the_parameters_of_one(size, network):
-    how = {"batch": 25, "epochs": 2, "progress": False, "network": NETWORKS[network]}
-    alone = train(DIGITS, "vector", **how)
-    world = World(size, measured=True)
-    runs = world.run(lambda comm: train(DIGITS, "vector", method=DataParallel(comm), **how))
-    assert len({run.params.flat.tobytes() for run in runs}) == 1
-    assert np.allclose(runs[0].params.flat, alone.params.flat, atol=2e-5)
-    for row, expected in zip(runs[0].history, alone.history, strict=True):
-        assert row["loss"] == pytest.approx(expected["loss"], abs=1e-4)
-        assert row["test_accuracy"] == expected["test_accuracy"]
 
 
 def test_ranks_that_disagree_say_so():
