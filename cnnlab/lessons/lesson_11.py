@@ -175,7 +175,7 @@ def maximum(load, compare_and_swap, value):
 )
 @numba.njit(parallel=True)
 def mended(dz, db):
-    """In i, images are next to each other. Not yet fast: one chain of additions for each image (no `fastmath`)."""
+    """In i, images are next to each other. Not yet fast: each image is one chain of additions."""
     N, F = dz.shape[:2]
     partial = np.zeros((N, F), dz.dtype)
     for i in numba.prange(N * F):
