@@ -187,8 +187,8 @@ MIXED = """    int* p = (int*)out;
 def test_atomics_order_what_they_do_order(body, words):
     kernels = Traced(kernel(body, "__device__ unsigned count = 0;"))
     kernels.launch("k", (3,), (32,), np.ones(4, np.float32), np.zeros(8, np.float32), 0)
-    found = "\n".join(map(str, kernels.trace.faults()))
-    assert re.search(words, found) if words else not found
+    result = "\n".join(map(str, kernels.trace.faults()))
+    assert re.search(words, result) if words else not result
 
 
 @pytest.mark.parametrize(
