@@ -80,7 +80,7 @@ WRONG = [
     (pooling, "maximum", "expected one of sums, stride 4"),
     (privatised, own("if (threadIdx.x == 0) sum = 0;"), "uninitialised read"),
     (privatised, own("sum = 0;\n    __syncthreads();", "sum = 0;"), "race"),
-    (privatised, own("    __syncthreads();\n    if", "    if"), "db["),
+    (privatised, own("    __syncthreads();\n    if", "    if"), "race"),
     (privatised, own("atomicAdd(&sum, dz[blockIdx.x * size + j])", PLAIN), "race"),
     (privatised, own("atomicAdd(&db[blockIdx.x % F], sum)", "db[blockIdx.x % F] += sum"), "race"),
     (privatised, own("blockIdx.x % F", "blockIdx.x / N"), "db["),
