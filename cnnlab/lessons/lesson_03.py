@@ -130,7 +130,7 @@ def axpy_forward(x, w, b, z):
 )
 @numba.njit
 def four_images(x, w, b, z):
-    """Two causes: fewer loads, and four sums that need not wait for each other."""
+    """Four sums need not wait for each other, and each weight is loaded once for four images."""
     N = z.shape[0]
     for n in range(0, N - 3, 4):
         for o in range(z.shape[1]):

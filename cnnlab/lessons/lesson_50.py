@@ -348,7 +348,7 @@ def three_sums(answer):
     "m1 = (x[0] − x[2]) · w[0], m4 = (x[3] − x[1]) · w[1]; two have halves of w[0] ± w[1].",
 )
 def four_products(x, w):
-    """The rows of cook_toom(3, 2), written out: m2 and m3 serve two results and more."""
+    """The rows of cook_toom(3, 2), written out: m2 and m3 serve all three results."""
     m1, m4 = (x[0] - x[2]) * w[0], (x[3] - x[1]) * w[1]
     m2 = (x[1] + x[2]) * ((w[0] + w[1]) / 2)
     m3 = (x[2] - x[1]) * ((w[0] - w[1]) / 2)
@@ -378,7 +378,7 @@ def in_tiles(operation_name: str, function: Callable, **options):
     by=in_tiles,
 )
 def implicit_gemm(x, w, b, z):
-    """A row of results at a time: its columns are C K K × Q numbers, and stay in the cache."""
+    """A row of results at a time: its columns are C K K × Q numbers, not C K K × P Q."""
     N, F, P, Q = z.shape
     C, K = w.shape[1:3]
     windows = np.lib.stride_tricks.sliding_window_view(x, (K, K), axis=(2, 3))  # N C P Q K K
@@ -420,7 +420,7 @@ FIRST = [Fraction(p) for p in ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "4", "-
     "A point and its reciprocal balance each other: ±2 and ±½. What might stand between?",
 )
 def better_points():
-    """±¾ and its reciprocal keep powers near 1, where those of 4 go up to 4¹¹."""
+    """±¾ and its reciprocal keep powers near 1; those of 4 grow fast."""
     pairs = [Fraction(p) for p in ("1", "2", "1/2", "3/4", "4/3")]
     return [Fraction(0), *pairs, *(-p for p in pairs)]
 
