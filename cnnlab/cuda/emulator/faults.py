@@ -109,7 +109,7 @@ class Accesses:
         """Out of bounds, uninitialised reads, writes to const, races: one per kind, line, array."""
         each = self._by_element()
         result = [*each._outside(), *each._beyond(), *each._unwritten(), *each._constants()]
-        result += [*each._read_only(), *each._races(), *self.compiler]
+        result += [*each._races(), *self.compiler]
         return sorted({(f.kind, f.line, f.text): f for f in result}.values(), key=lambda f: f.line)
 
     def _by_element(self) -> "Accesses":
@@ -192,11 +192,11 @@ class Accesses:
             what = f"writes {self._element(row)}, a const argument"
             yield self._fault("write to const", row, n, what)
 
-    def _read_only(self) -> Iterator[KernelFault]:
-        """Elements that are read by __ldg, and that the kernel writes."""
-        keys = joined(self.array, self.index)
-        written = np.isin(keys, keys[self.flags & WRITE > 0])
-        for row, n in self._each(np.flatnonzero(written & (self.flags & READ_ONLY > 0))):
+    def _read_only(self, keys: np.ndarray) -> Iterator[KernelFault]:
+        """Elements, which the keys number, that are read by __ldg and that the kernel writes."""
+        rows = np.flatnonzero(self.flags & READ_ONLY)
+        written = np.isin(keys[rows], keys[self.flags & WRITE > 0])
+        for row, n in self._each(rows[written]):
             what = f"reads {self._element(row)} by __ldg, and the kernel writes it"
             yield self._fault("race", row, n, what)
 
@@ -222,13 +222,10 @@ class Accesses:
 
         No race is a read for the sake of an atomicCAS, which finds out whether it was in time.
         """
-        shared, known = self._of_array("shared", False), self.array >= 0
-        own = joined(self.array, self.index, self.block, self.thread)
-        order = np.argsort(own, kind="stable")
-        guessed = (own[order][1:] == own[order][:-1]) & (self.flags[order][1:] & COMPARED > 0)
-        known[order[:-1][guessed]] &= self.flags[order[:-1][guessed]] & WRITE > 0
-        warp, seen = self.thread // WARP, set()
-        everywhere = joined(self.array, self.index)
+        warp, seen, everywhere = self.thread // WARP, set(), joined(self.array, self.index)
+        yield from self._read_only(everywhere)
+        shared = self._of_array("shared", False)
+        known = (self.array >= 0) & ~self._guesses(everywhere)
         epoch = joined(everywhere, self.block, self.barriers)
         step = joined(epoch, warp, self.warp_steps)
         for keys, who, rows in (
@@ -238,28 +235,38 @@ class Accesses:
         ):
             for a, b in self._conflicts(keys, who, np.flatnonzero(rows)):
                 lines = *sorted((int(self.line[a]), int(self.line[b]))), int(self.array[a])
-                if lines in seen or (who is self.block and self._handed_over(*sorted((a, b)))):
+                if lines in seen or (who is self.block and self._handed_over(everywhere, a, b)):
                     continue
                 seen.add(lines)
                 first, second = (self._does(row) for row in sorted((a, b)))
                 text = f"{first}, and {second} with no barrier between: {self._element(a)}"
                 yield KernelFault("race", int(self.line[max(a, b)]), text)
 
-    def _handed_over(self, a: int, b: int) -> bool:
-        """Whether block after block changes one element atomically, between two accesses.
+    def _guesses(self, keys: np.ndarray) -> np.ndarray:
+        """Which accesses are reads, and their thread next changes the element by atomicCAS."""
+        result, compared = np.zeros(len(self), bool), self.flags & COMPARED > 0
+        if compared.any():
+            own = joined(keys, self.block, self.thread)
+            order = np.argsort(own, kind="stable")
+            now, after = order[:-1], order[1:]
+            result[now] = (own[now] == own[after]) & compared[after]
+        return result & (self.flags & WRITE == 0)
 
-        With a fence before it, as the last block to arrive reads what the others have written.
+    def _handed_over(self, keys: np.ndarray, a: int, b: int) -> bool:
+        """Whether, with a fence, block after block changes one element between two accesses.
+
+        Atomically, as where the last block to arrive reads what the others have written.
         """
         atomic = self.fenced & (self.flags & ATOMIC > 0)
-        row, key = np.arange(len(self)), joined(self.array, self.index)
+        row, (a, b) = np.arange(len(self)), sorted((a, b))
         gives = atomic & (self.block == self.block[a]) & (row > a)
         takes = atomic & (self.block == self.block[b]) & (row < b)
-        return bool(np.isin(key[gives], key[takes]).any())
+        return bool(np.isin(keys[gives], keys[takes]).any())
 
     def _does(self, row: int) -> str:
         verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}
-        verb = verbs[int(self.flags[row]) & (WRITE | ATOMIC)]
-        return f"{self._who(row)} {verb} it in line {self.line[row]}"
+        kind = int(self.flags[row]) & (WRITE | ATOMIC)
+        return f"{self._who(row)} {verbs[kind]} it in line {self.line[row]}"
 
     def _conflicts(self, keys, who, rows) -> Iterator[tuple[int, int]]:
         """Pairs of accesses with equal keys and different `who`: one a write, not both atomic."""

@@ -103,7 +103,7 @@ class Trace(Accesses):
         traced, blocks = self.sampled or (1, 1)
         return blocks / traced
 
-    def loads(self, lines: range) -> int:
+    def loads(self, lines: range = range(1 << 31)) -> int:  # all of them
         """The number of reads on these lines of the source; of a sample, an estimate for all."""
         reads = (self.flags & WRITE == 0) & (self.line >= lines.start) & (self.line < lines.stop)
         return int(reads.sum() * self.scale)

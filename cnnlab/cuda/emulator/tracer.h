@@ -152,11 +152,10 @@ extern "C" QUIET void* __tsan_memcpy(void* to, const void* from, size_t n) { ret
 extern "C" QUIET void* __tsan_memmove(void* to, const void* from, size_t n) { return memmove(to, from, n); }
 extern "C" QUIET void* __tsan_memset(void* to, int value, size_t n) { return memset(to, value, n); }
 
-struct EmulatorIndex { const char* file; uint32_t line, column; EmulatorType *array, *index; };
-extern "C" QUIET void __ubsan_handle_out_of_bounds(EmulatorIndex* about, uintptr_t index) {
-    unsigned width = 1u << (about->index->info >> 1);  // bits of the index's type
-    int64_t value = width <= 32 && about->index->info & 1 ? (int32_t)index : (int64_t)index;
-    emulator::note_beyond(value, about->array->name, __builtin_return_address(0));
+extern "C" QUIET void __ubsan_handle_out_of_bounds(EmulatorPlace* about, uintptr_t index) {
+    unsigned width = 1u << (about->other->info >> 1);  // bits of the index's type
+    int64_t value = width <= 32 && about->other->info & 1 ? (int32_t)index : (int64_t)index;
+    emulator::note_beyond(value, about->type->name, __builtin_return_address(0));
 }
 
 extern "C" void emulator_globals();  // which notes the source's __device__ variables

@@ -5,25 +5,27 @@ from collections import Counter
 
 from cnnlab import cuda
 from cnnlab.lessons.lesson_31 import butterfly, challenge_registers, fp_f, halo, race, tile_turns
-
-
-def changed(exercise, *pairs):
-    """The model answer with pieces of its text replaced."""
-    text = exercise.model().source
-    for old, new in pairs:
-        assert old in text, old
-        text = text.replace(old, new)
-    return cuda.Kernels(text)
+from tests.check.changed import changed
 
 
 def one_result(x, w, b, z, stride=1):
     cuda.load("conv").over("conv_forward", z.size, x, w, b, z, *x.shape, len(w), w.shape[2], stride)
 
 
+def by_ldg(x, w, b, z, stride=1):
+    """One result a thread, through the read-only cache: loads all the same."""
+    kernels = cuda.Kernels(LDG)
+    kernels.over("conv_forward", z.size, x, w, b, z, *x.shape, len(w), w.shape[2], stride)
+
+
 def counted(pitch):
     return max(Counter((i // 8 * pitch + i % 8) % 32 for i in range(32)).values())
 
 
+LDG = (cuda.SOURCES / "conv.cu").read_text(encoding="utf-8")
+for old, new in (("b[f]", "__ldg(b + f)"), ("w[((f", "__ldg(w + ((f"), ("x[((n", "__ldg(x + ((n")):
+    LDG = LDG.replace(old, new, 1)
+LDG = LDG.replace("* K + l]", "* K + l)", 1).replace("q * S + l]", "q * S + l)", 1)
 SHUFFLES = "for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffff, sum, by);"
 BROADCAST = f"{SHUFFLES.replace('xor', 'down')} sum = __shfl_sync(0xffffffff, sum, 0);"
 # The last barrier of the loop, and what may stand in its place.
@@ -62,5 +64,6 @@ WRONG = [
     (halo, changed(halo, ("blockIdx.y * 8 - (K - 1) + i", "blockIdx.y * 8 + i")), "dx["),
     (halo, changed(halo, ("l];\n        __syncthreads();", "l];")), "race"),
     (challenge_registers, one_result, "2.04 loads"),
+    (challenge_registers, by_ldg, "2.04 loads"),
     (challenge_registers, lambda x, w, b, z, stride=1: one_result(x, w, 2 * b, z, stride), "z["),
 ]
