@@ -1,4 +1,4 @@
-"""Scaling laws fitted to measured times: Amdahl's, and the Universal Scalability Law."""
+"""How training scales with the number of threads, and Amdahl's law fitted to it."""
 
 import functools
 import math
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from scipy.optimize import nnls
 
 from cnnlab.kernels import KERNELS, allreduce
 from cnnlab.kernels.threads import crew_of
@@ -36,27 +35,6 @@ class Amdahl:
         return f"Amdahl, {100 * self.serial_fraction:.3g} % serial"
 
 
-@dataclass(frozen=True)
-class Usl:
-    """The Universal Scalability Law: Amdahl's law, and a cost for every pair of workers.
-
-    Contention is Amdahl's serial fraction. Coherence is the cost of a pair that must agree; it
-    makes the speedup peak and fall again (Gunther, *Guerrilla Capacity Planning*, 2007, chapter 4).
-    """
-
-    contention: float
-    coherence: float
-
-    def speedup(self, n: float) -> float:
-        """T(1) / T(n), the speedup on n workers."""
-        return n / (1 + self.contention * (n - 1) + self.coherence * n * (n - 1))
-
-    def __str__(self) -> str:
-        return (
-            f"USL, {100 * self.contention:.3g} % contention, {100 * self.coherence:.3g} % coherence"
-        )
-
-
 def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdahl:
     """Fit T(n) / T(1) = s + (1 − s) / n by least squares, with s clipped to [0, 1].
 
@@ -67,18 +45,6 @@ def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdah
     ideal = 1 / n
     serial = (1 - ideal) @ (relative - ideal) / ((1 - ideal) @ (1 - ideal))
     return Amdahl(float(np.clip(serial, 0, 1)))
-
-
-def fit_usl(workers: Sequence[int], times: Sequence[float | Timing]) -> Usl:
-    """Fit n T(n) / T(1) = 1 + a (n − 1) + b n (n − 1) by least squares, with a and b at least 0.
-
-    Arguments as in `fit_amdahl`, but `workers` must hold at least two numbers besides 1.
-    """
-    n, relative = _scaling(workers, times)
-    if len(n) < 3:
-        raise ValueError(f"workers: expected 1 and two other numbers, got {list(workers)}")
-    result, _ = nnls(np.c_[n - 1, n * (n - 1)].astype(float), n * relative - 1)
-    return Usl(*map(float, result))
 
 
 def _scaling(workers, times) -> tuple[np.ndarray, np.ndarray]:
@@ -105,10 +71,11 @@ def run(
 
     Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
     against `vector` on one thread, and the `machine_efficiency` of networks that have nothing in
-    common, one a thread, which no program can pass (None for more threads than cores); the fitted
-    laws, and `serial`: what does not become less with more threads, measured alone, part by part,
-    as a share of a step on one thread. Numba must have room for that many threads, see
-    `cnnlab.runtime.thread_pool`; else ValueError.
+    common, one a thread, which no program can pass (None for more threads than cores);
+    `amdahl`, the serial share of the fitted law (None with two cores or fewer); and `serial`: what
+    does not become less with more threads, measured alone, part by part, as a share of a step on
+    one thread. Numba must have room for that many threads, see `cnnlab.runtime.thread_pool`; else
+    ValueError.
     """
     cores = thread_pool.usable_cores()
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
@@ -125,8 +92,11 @@ def run(
         result = {"vector": one} | many
         timings = step_times(result, others=others, repeats=repeats, min_time=min_time)
     runs = [timings[f"threads {n}"] for n in counts]
-    # Ratios of samples from one moment: the machine's changes of speed drop out of the laws.
+    # Ratios of samples from one moment: the machine's changes of speed drop out of the law.
     whole, relative = runs[0].median, [float(timing.ratio(t, runs[0])) for t in runs]
+    amdahl = None  # a law needs more points than it has numbers to find
+    if cores > 2:
+        amdahl = fit_amdahl(counts[:cores], relative[:cores]).serial_fraction
     return {
         "n_threads": counts,
         "batch": batch,
@@ -141,23 +111,10 @@ def run(
             for n in counts[:cores]
         ]
         + [None] * (len(counts) - cores),
-        **laws(counts[:cores], relative[:cores]),
+        "amdahl": amdahl,
         "serial": {
             part: timings[part].median * times / whole for part, (_, times) in serial.items()
         },
-    }
-
-
-def laws(counts: list[int], relative: list[float]) -> dict:
-    """What is fitted to times over that on one thread, up to the cores; None with too few points.
-
-    A law needs a point more than it has numbers to find: three for Amdahl's (`amdahl`, the serial
-    share), four for the Universal Scalability Law (`usl`, its two numbers).
-    """
-    enough = len(counts) > 2, len(counts) > 3
-    return {
-        "amdahl": fit_amdahl(counts, relative).serial_fraction if enough[0] else None,
-        "usl": vars(fit_usl(counts, relative)) if enough[1] else None,
     }
 
 
@@ -206,8 +163,6 @@ def table(report: dict) -> str:
         lines.append(f"{n:8} {text:>24}  {efficiency:<27.2f}{bound}".rstrip())
     if report["amdahl"] is not None:
         lines.append(f"Fitted up to the cores: {Amdahl(report['amdahl'])}.")
-    if report["usl"] is not None:
-        lines.append(f"Fitted up to the cores: {Usl(**report['usl'])}.")
     parts = ", ".join(f"{name} {share:.1%}" for name, share in report["serial"].items())
     total = sum(report["serial"].values())
     lines.append(

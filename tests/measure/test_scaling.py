@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cnnlab.kernels import allreduce
 from cnnlab.measure import scaling
-from cnnlab.measure.scaling import Amdahl, Usl, fit_amdahl, fit_usl
+from cnnlab.measure.scaling import Amdahl, fit_amdahl
 from cnnlab.measure.timing import Timing
 from cnnlab.runtime import thread_pool
 
@@ -52,39 +52,9 @@ def test_amdahl_validates(workers, times, named):
         fit_amdahl(workers, times)
 
 
-@pytest.mark.parametrize("contention, coherence", [(0.0, 0.0), (0.1, 0.0), (0.03, 0.002)])
-def test_usl_is_found_again(contention, coherence):
-    law = Usl(contention, coherence)
-    workers = [4, 1, 2, 16]
-    fit = fit_usl(workers, [3 / law.speedup(n) for n in workers])
-    assert (fit.contention, fit.coherence) == pytest.approx((contention, coherence), abs=1e-9)
-
-
-def test_usl_without_coherence_is_amdahl_and_with_it_the_speedup_falls_again():
-    assert Usl(0.2, 0).speedup(8) == pytest.approx(Amdahl(0.2).speedup(8))
-    law = Usl(0.05, 0.01)
-    assert law.speedup(1) == 1 and law.speedup(10) > law.speedup(40)
-    assert str(law) == "USL, 5 % contention, 1 % coherence"
-
-
-def test_usl_has_no_negative_parts_and_needs_three_points():
-    fit = fit_usl([1, 2, 4], [1.0, 0.4, 0.2])  # faster than ideal
-    assert (fit.contention, fit.coherence) == (0, 0)
-    with pytest.raises(ValueError, match="two other numbers"):
-        fit_usl([1, 2], [1.0, 0.5])
-
-
 def test_every_thread_comes_to_every_barrier():
     counts = allreduce.counts()
     with thread_pool.threads(min(2, thread_pool.size())) as n_threads:
         parts = np.zeros((n_threads, 16), np.float32)
         scaling.barriers(parts, np.zeros(5, np.float32), counts, 7)
     assert counts[allreduce.BARRIER] == 7 * n_threads
-
-
-def test_a_law_is_fitted_only_to_more_points_than_it_has_numbers():
-    counts, relative = [1, 2, 3, 4], [1, 0.6, 0.4667, 0.4]
-    fitted = [scaling.laws(counts[:n], relative[:n]) for n in (1, 2, 3, 4)]
-    assert [result["amdahl"] is not None for result in fitted] == [False, False, True, True]
-    assert [result["usl"] is not None for result in fitted] == [False, False, False, True]
-    np.testing.assert_allclose(fitted[3]["amdahl"], 0.2, atol=1e-3)
