@@ -11,7 +11,6 @@ from cnnlab.check import kinds
 from cnnlab.check.verdict import differences
 from cnnlab.kernels import KERNELS, steps
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.kernels.registers import LANES
 from cnnlab.network import Network, Parameters
 from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, measured
 
@@ -43,9 +42,8 @@ def wrong_accumulation(step) -> str:
     for n, piece in ((48, 16), (53, 16), (16, 16), (5, 16)):
         x, t, params = images[:n], labels[:n], Network().parameters(0)
         loss, g = mean_gradient(params, x, t)
-        expected, room = params.flat - 0.4 * g, np.full(g.size, 2e-5)
-        got = step(params, x, t, piece, 0.4)
-        wrong = differences("params", params.flat, expected, room)
+        expected, got = params.flat - 0.4 * g, step(params, x, t, piece, 0.4)
+        wrong = differences("params", params.flat, expected, np.full(g.size, 2e-5))
         if not wrong and (got is None or abs(got - loss) > 1e-4 * loss):
             wrong = f"expected the mean loss {loss:.4f}, got {got}"
         if wrong:
@@ -85,19 +83,17 @@ def wrong_step(update) -> str:
     "First the velocity, all of it: v becomes mu · v + g. Then theta, with the new v.",
 )
 def momentum(theta, v, g, rate, mu):
-    """Equal gradients add up to g / (1 − μ): try a tenth of the rate. Batches of 64 then take about
-    as many steps as without, each as long as four of a batch of 16: no.
-    """
+    """Try a tenth of the rate: gradients add up to g / (1 − μ). 64 needs hardly fewer steps: no."""
     v *= mu
     v += g
     theta -= rate * v
 
 
 def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
-    """What a step of `vector` on images (M,C,H,W) and labels (M) calls: lists of (part, call).
+    """What a step of `vector` on images (M,C,H,W) calls, as lists of (part, call).
 
-    "real" calls layer by layer, "linear" without sigmoids, "idle" layers that do nothing. "whole"
-    is one compiled call, "rest" that without the convolution, "empty" that of no images.
+    "real" goes layer by layer, "linear" without sigmoids, "idle" through layers that do nothing;
+    "whole" is one compiled call, "rest" that without the convolution, "empty" that of no images.
     """
     real, tables = steps.programme(params.network)[:2]
     linear, idle = real.copy(), np.zeros_like(real)
@@ -110,7 +106,7 @@ def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
         up = [partial(steps.forward, row, w, own.flat, tables) for row in rows]
         down = [partial(steps.backward, row, w, g, own.flat, own.sums, tables) for row in rows[:2]]
         lists[kind] = [("add up", partial(array.fill, 0)) for array in (g, own.sums)]
-        for block in np.split(some, range(LANES, len(x), LANES)):
+        for block in np.split(some, range(steps.LANES, len(x), steps.LANES)):
             load = partial(steps.forward_block, rows[:0], tables, w, pixels, t, block, own)
             turn = partial(steps.backward_block, rows[2:], tables, w, g, len(block), own)
             calls = load, *up, turn, *down[::-1]
@@ -118,14 +114,14 @@ def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
         lists[kind].append(("add up", partial(steps.add_lanes, rows, own.sums, g)))
     compiled = {"whole": (real, some), "rest": (real[1:], some), "empty": (real, some[:0])}
     for kind, (rows, chosen) in compiled.items():
-        batch = rows, tables, w, g, images, t, chosen, own, None
-        lists[kind] = [("all", partial(steps.gradients, *batch))]
+        call = partial(steps.gradients, rows, tables, w, g, images, t, chosen, own, None)
+        lists[kind] = [("all", call)]
     return lists
 
 
 @figure
 def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axes:
-    """Draw the loss on a plane through the parameters, and a step there. `params` move along."""
+    """Draw the loss on a plane through the parameters, and a step there, which `params` take."""
     chosen = np.random.default_rng(1).permutation(len(images))[:batch]
     some, copy = (images[:512], labels[:512]), params.copy()
     gradients = [mean_gradient(params, *of)[1] for of in ((images[chosen], labels[chosen]), some)]
@@ -134,21 +130,18 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
     plane *= np.sign(arrows[:, 0] @ plane)
     tips = arrows.T @ plane
     u = np.linspace(-0.2, 1.3, 11) * tips.max()
-
-    def loss(move):
+    moves, losses = [plane @ np.float32([right, up]) for up in u for right in u], []
+    for move in (0, *arrows.T, *moves):
         copy.flat[:] = params.flat + move
-        return mean_gradient(copy, *some)[0]
-
-    heights = [[loss(plane @ np.float32([right, up])) for right in u] for up in u]
-    losses = [loss(move) for move in (0, *arrows.T)]
+        losses.append(mean_gradient(copy, *some)[0])
+    heights = np.reshape(losses[3:], (11, 11))
     params.flat += arrows[:, 0]
     _, ax = plt.subplots(figsize=(5.5, 4))
     ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
-    for to, color, line in zip(tips, (WRONG, INK), "-:", strict=True):
-        look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
-        ax.annotate("", to, (0, 0), arrowprops=look)
-    ax.set(xlabel="along −gradient of 512 images", ylabel="across it", aspect="equal")
-    ax.set_title("Loss of 512 images: {:.2f}; solid {:.2f}, dotted {:.2f}".format(*losses))
+    look = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 2}
+    ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), **look)
+    title = "Loss of 512 images: {:.2f}; after the orange step {:.2f}, after the black one {:.2f}"
+    ax.set(xlabel="along −gradient of 512 images", ylabel="across it", title=title.format(*losses))
     return ax
 
 
