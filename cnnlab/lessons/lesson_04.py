@@ -124,7 +124,8 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
     """Draw the loss on a plane through the parameters, and a step there, which `params` take."""
     chosen = np.random.default_rng(1).permutation(len(images))[:batch]
     some, copy = (images[:512], labels[:512]), params.copy()
-    gradients = [mean_gradient(params, *of)[1] for of in ((images[chosen], labels[chosen]), some)]
+    both = (images[chosen], labels[chosen]), some
+    gradients = [mean_gradient(params, x, t)[1] for x, t in both]
     arrows = -np.float32(rate) * np.stack(gradients, 1)
     plane = np.linalg.qr(arrows[:, ::-1])[0]  # of both arrows, so that both have their lengths
     plane *= np.sign(arrows[:, 0] @ plane)
@@ -138,8 +139,7 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
     params.flat += arrows[:, 0]
     _, ax = plt.subplots(figsize=(5.5, 4))
     ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
-    look = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 2}
-    ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), **look)
+    ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), angles="xy", scale_units="xy", scale=1)
     title = "Loss of 512 images: {:.2f}; after the orange step {:.2f}, after the black one {:.2f}"
     ax.set(xlabel="along −gradient of 512 images", ylabel="across it", title=title.format(*losses))
     return ax
