@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cnnlab.check import kinds, operation, threads
+from cnnlab.check import kinds, machine_code, operation, threads
 from cnnlab.check.inputs import STRIDE_ONE, case
 from cnnlab.kernels import reference
 from cnnlab.measure import bench, machine
@@ -39,8 +39,8 @@ def timed(name: str, kernels: Mapping, n_images: int = 8) -> dict[str, Timing]:
     return measure.compare(calls, repeats=61)
 
 
-def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[str, dict]:
-    """The Timing of forward kernels for rows of other lengths, a multiply-add."""
+def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int], about: str) -> dict:
+    """Draw and return the Timing of a multiply-add in forward kernels, by length of a row."""
     rng, result = np.random.default_rng(0), {name: {} for name in kernels}
     for n in lengths:
         x = rng.random((max(1, 128 // n), 1, 28, n + 4), np.float32)
@@ -53,30 +53,28 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
             measure.same(z, exact, name=f"{key}, rows of {n}")
         for key, timing in measure.compare(calls, repeats=31).items():
             result[key][n] = bench.scaled(timing, 1 / (25 * z.size))
+    series = {name: list(each.values()) for name, each in result.items()}
+    lines = {name: [timing.median for timing in each] for name, each in series.items()}
+    lines["peak"] = [2 / machine.float32_peak() for _ in lengths]
+    ps = [1e12 * result[about][n].median for n in (24, 32)]
+    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
+    ax = pictures.times_by_size(lengths, series, lines, unit="results in a row", title=title)
+    ax.set_ylabel("time of a multiply-add")
     return result
+
+
+def loop(kernel: Callable) -> list[str]:
+    """The instructions of the longest loop in a compiled kernel's machine code."""
+    body, *_ = machine_code.bodies(kernel).values()
+    return [line.strip() for line in machine_code.instructions(body)]
 
 
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def lengths(result: Mapping[str, Mapping[int, Timing]], about: str) -> None:
-    """Draw the time of a multiply-add over the length of a row; the title is about one kernel."""
-    series = {name: list(each.values()) for name, each in result.items()}
-    lines = {name: [timing.median for timing in each] for name, each in series.items()}
-    sizes = list(result[about])
-    lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
-    ps = [1e12 * result[about][n].median for n in (24, 32)]
-    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
-    ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
-    ax.set_ylabel("time of a multiply-add")
-
-
 @figure
 def fetched(series: Mapping[str, Sequence[int]]) -> Axes:
-    """Draw KiB that caches of 1, 2, 3 … lines of 64 bytes fetch, a curve for each order.
-
-    Dots are where a curve comes to twice what the largest cache fetches, and to that.
-    """
+    """Draw KiB that caches of 1, 2, 3 … lines fetch; dots: at most twice the least, the least."""
     _, ax = plt.subplots(figsize=(7.5, 3.2))
     ax.set(yscale="log", xlim=(0.4, 40), xlabel="KiB of cache", ylabel="KiB fetched for an image")
     ax.set_xscale("log", base=2)
@@ -100,14 +98,13 @@ def what_stays(logs: Mapping[str, Sequence], shapes: Mapping[str, tuple], n: int
             ax = frames[-1].add_axes((0.01, 0.01, 0.98, 0.98), aspect="equal")
             ax.axis("off")
             for row, (name, log) in enumerate(logs.items()):
-                start, end = cut(log)[k : k + 2]
-                done = Counter(kind for _, kind, _ in log[:end])
+                now, left = slice(*cut(log)[k : k + 2]), 7.5
+                done = Counter(kind for _, kind, _ in log[: now.stop])
                 stores = f"{done['write']} store{'s' * (done['write'] != 1)}"
                 text = f"{name}\n\n{done['read']} loads\n{stores}"
                 ax.text(0, 5 * row + 2, text, va="center", fontsize=9)
-                left = 7.5
                 for array, shape in shapes.items():
-                    elements(ax, array, shape, (left, 5 * row), log, start, end)
+                    elements(ax, array, shape, (left, 5 * row), log, now)
                     left += shape[1] + 1
             ax.set(xlim=(0, left), ylim=(5 * len(logs), -1))
     return stepper.stepper(frames, title="What stays while the rest moves", captions=captions)
@@ -121,29 +118,25 @@ def cut(log: Sequence) -> list[int]:
     return [0, *(t + (t < len(log) and log[t][:2] == ("z", "write")) for t in ends)]
 
 
-def elements(
-    ax: Axes, name: str, shape: tuple, corner: tuple, log: Sequence, start: int, end: int
-) -> None:
+def elements(ax: Axes, name: str, shape: tuple, at: tuple, log: Sequence, now: slice) -> None:
     """One array: darker the more often used; what is read or written now; framed what stays."""
-    counts = np.zeros(shape)
-    for array, _, place in log[:end]:
+    counts, (left, top), (height, width) = np.zeros(shape), at, shape
+    for array, _, place in log[: now.stop]:
         if array == name:
             counts.flat[place] += 1
-    (left, top), (height, width) = corner, shape
-    shades = np.minimum(counts, 3) + 1  # few greys
-    extent = (left, left + width, top + height, top)
-    ax.imshow(shades, cmap="Greys", vmin=0, vmax=12, extent=extent)
+    extent = left, left + width, top + height, top
+    ax.imshow(np.minimum(counts, 3) + 1, cmap="Greys", vmin=0, vmax=12, extent=extent)  # few greys
     ax.text(left + width / 2, top - 0.2, name, ha="center", fontsize=9)
-    now = {place: kind for array, kind, place in log[start:end] if array == name}
-    if not now:  # it stays: what was used last, or of a result what will be written next
-        near = log[end:] if name == "z" else log[:start][::-1]
-        now = {next(place for array, _, place in near if array == name): "stays"}
-    for place, kind in now.items():
+    used = {place: kind for array, kind, place in log[now] if array == name}
+    if not used:  # it stays: what was used last, or of a result what will be written next
+        near = log[now.stop :] if name == "z" else log[: now.start][::-1]
+        used = {next(place for array, _, place in near if array == name): "stays"}
+    for place, kind in used.items():
         y, x = np.unravel_index(place, shape)
         color = {"read": COLORS["vector"], "write": COLORS["device"], "stays": INK}[kind]
         look = {"fc": color, "ec": color, "lw": 2.5, "ls": "--" if kind == "stays" else "-"}
-        box = (left + x + 0.1, top + y + 0.1), 0.8, 0.8
-        ax.add_patch(plt.Rectangle(*box, fill=kind != "stays", **look))
+        corner = left + x + 0.1, top + y + 0.1
+        ax.add_patch(plt.Rectangle(corner, 0.8, 0.8, fill=kind != "stays", **look))
 
 
 # --- the exercises --------------------------------------------------------------------------------
