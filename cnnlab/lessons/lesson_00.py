@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.course import record
 from cnnlab.kernels import loops
-from cnnlab.measure import bench, timing
+from cnnlab.measure import bench, machine, timing
 from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
 from cnnlab.plots.stepper import Stepper, stepper
@@ -25,6 +24,17 @@ PLACES = {  # where each layer's numbers are drawn: left, top, size of a map, ma
     "pooling": (76, 4.5, 6, 2),
     "fully connected": (106, 0, 3, 1),
 }
+
+
+def what_runs_here() -> int:
+    """Print this machine and what the course runs on it; the float32 lanes of its vectors."""
+    facts = machine.describe()
+    print(machine.summary(), end="\n\n")
+    print(f"one core   works on {facts['simd_lanes'] or 1} numbers (float32) with one instruction")
+    print(f"threads    {facts['usable_cores']} at a time")
+    print("ranks      with MPI" if facts["mpi"] else "ranks      in a virtual world: no MPI here")
+    print("GPU        yes" if facts["gpu"] else "GPU        none: CUDA C runs on an emulator")
+    return facts["simd_lanes"] or 1
 
 
 def spot(stage: str, k: int, row: float = 0, column: float = 0, n: int = 1) -> tuple:
@@ -43,7 +53,7 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
     shapes = NET.image_shape, *(NET[name].shape for name in ("conv", "pool", "dense"))
     for k, (stage, array) in enumerate(zip(PLACES, values, strict=True)):
         (left, _, size, _), n = PLACES[stage], shapes[k][0]
-        ax.text(left, 33, f"{stage}\n{' × '.join(map(str, shapes[k]))}", va="top", fontsize=7.5)
+        ax.text(left, 33, f"{stage}\n{' × '.join(map(str, shapes[k]))}", va="top", fontsize=8.5)
         low, most = (0, 1) if array is None else (array.min(), abs(array).max())
         look = {"cmap": plt.get_cmap("gray_r", greys), "vmin": low, "vmax": most}
         if k >= back:
@@ -52,7 +62,7 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
             if n == 10:
                 length = 0 if array is None else 22 * array[f]
                 ax.barh(y + 1.5, length, 2.3, x + 4, color=LAYERS[4 if length < 0 else 1])
-                ax.text(x, y + 1.5, f, va="center", fontsize=7)
+                ax.text(x, y + 1.5, f, va="center", fontsize=8)
                 continue
             ax.add_patch(plt.Rectangle((x, y), size, size, fc="none", ec="#bbbbbb", lw=0.8))
             if array is not None:
@@ -70,12 +80,12 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
 @figure
 def network(values: Sequence) -> Axes:
     """Draw one image's numbers at each layer, and how many parameters lead there."""
-    _, ax = plt.subplots(figsize=(9, 3))
+    _, ax = plt.subplots(figsize=(8, 2.8))
     draw(ax, values, greys=256)
     for x, layer in zip((30, 64, 92), ("conv", "pool", "dense"), strict=True):
         n = sum(np.prod(s) for k, s in NET.parameter_shapes.items() if k.startswith(layer))
         ax.annotate("", (x + 10, 15), (x, 15), arrowprops={"arrowstyle": "->", "color": INK})
-        note(ax, f"{n:,}\nparameters", (x + 5, 14), (0, 2), ha="center", fontsize=7.5)
+        note(ax, f"{n:,}\nparameters", (x + 5, 14), (0, 2), ha="center", fontsize=8.5)
     return ax
 
 
@@ -86,41 +96,31 @@ def one_pass(values: Sequence, grads: Sequence, label: int) -> Stepper:
     four = "convolution", 0, p // 4 * 4, q // 4 * 4, 4, 24
     pooled, best = ("pooling", 0, p // 4, q // 4, 1, 6), int(values[3].argmax())
     out, work = ("fully connected", best, 0, 0, 1, 1), NET.multiply_adds
-    conv, pool, dense = (work[f"{name}_forward"] for name in ("conv", "pool", "dense"))
-    frames = [  # layers filled, gradients from, windows, multiply-adds of this frame
-        (1, 9, [window, one], 25),
-        (2, 9, [], conv - 25),
-        (2, 9, [four, pooled], 16),
-        (3, 9, [], pool - 16),
-        (4, 9, [pooled, out], dense),
-        (4, 3, [], 0),
-        (4, 2, [out, pooled], 2 * dense),
-        (4, 1, [one, window], 2 * pool + conv),
+    conv, pool, dense = np.cumsum([work[f"{name}_forward"] for name in ("conv", "pool", "dense")])
+    back = dense + work["dense_backward_weights"] + work["dense_backward_input"]
+    frames = [  # layers filled, gradients from, windows, multiply-adds so far, what happens
+        (1, 9, [window, one], 25, "25 pixels times 25 weights: one number of a map."),
+        (2, 9, [four, pooled], conv + 16, "Six maps. 16 numbers times 16 weights: one number."),
+        (3, 9, [pooled, out], pool + 216, f"Six small maps. Output {best} weighs all 216 numbers."),
+        (4, 9, [], dense, f"Ten outputs. The largest says {best}."),
+        (4, 3, [], dense, f"Backward: the errors, output minus 1 at label {label}, else minus 0."),
+        (4, 2, [out, pooled], back, "Errors times weights: gradients of the pooling."),
+        (4, 1, [one, window], sum(work.values()), "To each window: those of maps and filters."),
     ]
-    texts = [
-        "25 pixels times the 25 weights of filter 0: one number.",
-        "576 positions, 6 filters, then the sigmoid: six maps.",
-        "16 numbers times the 16 weights of map 0: one number.",
-        "36 windows in each map, then the sigmoid: 216 numbers.",
-        f"Each output weighs all 216. The largest says {best}.",
-        f"Backward. The errors: the outputs, minus 1 at the label, {label}.",
-        "Back through the weights: the gradients of the pooling.",
-        "Back to each window: those of the maps, and of the filters.",
-    ]
-    pages, totals = [], np.cumsum([frame[-1] for frame in frames])
-    for n, back, windows, _ in frames:
-        shown = [values[k] if k < back else grads[k - 1] for k in range(n)] + [None] * (4 - n)
+    pages = []
+    for n, since, windows, *_ in frames:
+        shown = [values[k] if k < since else grads[k - 1] for k in range(n)] + [None] * (4 - n)
         with style():
-            pages.append(Figure((6.6, 2.2)))
-            draw(pages[-1].add_subplot(), shown, back, windows)
-    captions = [f"{t} Multiply-adds: {n:,}." for t, n in zip(texts, totals, strict=True)]
+            pages.append(Figure((6.4, 2.2)))
+            draw(pages[-1].add_subplot(), shown, since, windows)
+    captions = [f"{text} Multiply-adds: {total:,}." for *_, total, text in frames]
     return stepper(pages, title="One image, forward and back", captions=captions)
 
 
 def step_times(gradients: Callable, data) -> dict[str, Timing]:
     """The time of a training step by `loops`, `vector` and NumPy, each checked before.
 
-    `gradients(params, x, labels)` are the six of a batch. The times are recorded for the course.
+    `gradients(params, x, labels)` are the six of a batch.
     """
     params, x, labels = NET.parameters(), data.train_images[:BATCH], data.train_labels[:BATCH]
 
@@ -129,24 +129,18 @@ def step_times(gradients: Callable, data) -> dict[str, Timing]:
             array -= RATE / BATCH * gradient
 
     def check() -> None:
-        exact = bench.exact_gradients(params, x, labels)
-        for got, expected in zip(gradients(params, x, labels), exact, strict=True):
-            timing.same(got, expected, name="gradients of NumPy")
+        got = np.concatenate([gradient.ravel() for gradient in gradients(params, x, labels)])
+        timing.same(got, bench.exact_gradients(params, x, labels).flat, name="gradients of NumPy")
 
     racers = {"NumPy": SimpleNamespace(steps=step, check=check, n_steps=1)}
     racers |= bench.contestants(["loops", "vector"], data, BATCH, n_threads=1, against=None)
-    times = bench.step_times(racers, repeats=15, min_time=0.02)
-    ours = {name: times[name] for name in ("loops", "vector")}
-    record(f"A training step on {BATCH} images", ours, base="loops")
-    return times
+    return bench.step_times(racers, repeats=15, min_time=0.02)
 
 
 def layer_times(without_vectors: Callable) -> dict[str, Timing]:
     """Forward passes of `loops`, and of its convolution compiled by `without_vectors`."""
-    calls = {
-        layer: bench.layer_call("loops", f"{start}_forward", BATCH)
-        for start, layer in bench.LAYERS.items()
-    }
+    names = {layer: f"{key}_forward" for key, layer in bench.LAYERS.items()}
+    calls = {layer: bench.layer_call("loops", name, BATCH) for layer, name in names.items()}
     arrays, options = bench.layer_arguments("conv_forward", BATCH)
     plain = without_vectors(loops.conv_forward, *arrays, *options)
     bench.checked("conv_forward", "loops without vectors", plain, arrays, options)
