@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
@@ -17,7 +18,7 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import INK, LAYERS, WRONG, figure, note, style
 from cnnlab.training import BATCH, RATE
 
-NET = Network()
+NET, SIGNS = Network(), ListedColormap([LAYERS[4], "white", LAYERS[1]])
 PLACES = {  # where each layer's numbers are drawn: left, top, size of a map, maps in a row
     "image": (0, 1, 28, 1),
     "convolution": (43, 0, 9, 2),
@@ -57,7 +58,7 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
         low, most = (0, 1) if array is None else (array.min(), abs(array).max())
         look = {"cmap": plt.get_cmap("gray_r", greys), "vmin": low, "vmax": most}
         if k >= back:
-            look = {"cmap": plt.get_cmap("PuOr", 5), "vmin": -most, "vmax": most}
+            look = {"cmap": SIGNS, "vmin": -most, "vmax": most}
         for f, (x, y) in enumerate(spot(stage, f) for f in range(n)):
             if n == 10:
                 length = 0 if array is None else 22 * array[f]
@@ -134,6 +135,7 @@ def step_times(gradients: Callable, data) -> dict[str, Timing]:
 
     racers = {"NumPy": SimpleNamespace(steps=step, check=check, n_steps=1)}
     racers |= bench.contestants(["loops", "vector"], data, BATCH, n_threads=1, against=None)
+    racers["vector"].n_steps = len(data.train_labels) // BATCH  # in a sample: an epoch is enough
     return bench.step_times(racers, repeats=15, min_time=0.02)
 
 

@@ -3,7 +3,13 @@
 import numba
 import numpy as np
 
-from cnnlab.lessons.lesson_00 import bias_gradient, block_length, parameters, sigmoid_kernel
+from cnnlab.lessons.lesson_00 import (
+    bias_gradient,
+    block_length,
+    colleague,
+    parameters,
+    sigmoid_kernel,
+)
 
 
 def with_matrix_product(dz, db):
@@ -65,6 +71,7 @@ WRONG = [
     (sigmoid_kernel, without_the_last, "got NaN"),
     (sigmoid_kernel, without_the_sign, "expected"),
     (sigmoid_kernel, returns, "never written"),
+    (sigmoid_kernel, colleague, "never written"),  # none of a block of 24 is full
     (bias_gradient, mean, "times the expected value"),
     (bias_gradient, adds_only, "added to without being set to zero"),
     (bias_gradient, renames, "never written"),
