@@ -137,7 +137,7 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
         losses.append(mean_gradient(copy, *some)[0])
     heights = np.reshape(losses[3:], (11, 11))
     params.flat += arrows[:, 0]
-    _, ax = plt.subplots(figsize=(5.5, 4))
+    _, ax = plt.subplots(figsize=(5.5, 4), subplot_kw={"aspect": "equal"})
     ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
     ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), angles="xy", scale_units="xy", scale=1)
     title = "Loss of 512 images: {:.2f}; after the orange step {:.2f}, after the black one {:.2f}"
