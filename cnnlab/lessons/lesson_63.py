@@ -50,7 +50,7 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
                     ax.add_patch(plt.Rectangle((k, y), 0.92, 0.9, color=color))
                     ax.text(k + 0.46, y + 0.45, bit, ha="center", va="center", fontsize=9)
             ones, times = both.sum(), 2 ** (i + j)
-            captions.append(f"{ones} ones, which count {times} each: the sum is {total}.")
+            captions.append(f"Ones: {ones}, each counts {times}. The sum is {total}.")
             frames.append(ax.figure)
     return stepper(frames, title="A product, in pairs of planes", captions=captions)
 
@@ -71,14 +71,14 @@ def rungs(timings: Mapping[str, Timing], words: int, bound: Timing) -> Axes:
 
 
 @measured
-def by_passes(timings: Mapping[tuple, Timing], blas: Timing) -> Axes:
-    """Draw milliseconds over passes, p · q, with the line through one pass, and float32's time."""
+def by_passes(timings: Mapping[tuple, Timing], blas: Timing, once: float, each: float) -> Axes:
+    """Draw milliseconds over passes, p · q, with the model's line, and float32's time."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
     ax.set(xscale="log", yscale="log", xlabel="passes, p · q", ylabel="ms")
     ax.set_xscale("log", base=2)
     n = np.array([p * q for p, q in timings])
-    one = 1e3 * timings[1, 1].median
-    ax.plot([1, n.max()], [one, one * n.max()], color=GREY, ls="--", label="passes · one pass")
+    fine = np.geomspace(1, n.max())
+    ax.plot(fine, 1e3 * (once + each * fine), color=GREY, ls="--", label="once + passes")
     ax.axhline(1e3 * blas.median, color=COLORS["device"], label="float32, NumPy, one thread")
     ax.plot(n, [1e3 * t.median for t in timings.values()], "o", color=COLORS["vector"])
     for (p, q), timing in timings.items():
@@ -172,7 +172,7 @@ def ternary(x, plus, minus, count):
     "One is sound. How many bits do two words have?",
 )
 def diagnosis():
-    """A weight of −8 was +8; 28 bits of padding agree; all passes count 1; right; five taps are −1."""
+    """A weight of −8 was +8; 28 bits of padding agree; passes count 1; right; five taps are −1."""
     return ["top plane", "padding counted", "shift missing", "sound", "zeros around"]
 
 
@@ -226,6 +226,11 @@ def ones(words: np.ndarray) -> int:
     return int(np.bitwise_count(words).sum())
 
 
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of five, and half the width of its 95 % interval: 2.78 standard errors."""
+    return float(np.mean(values)), 2.78 * float(np.std(values, ddof=1)) / 5**0.5
+
+
 def spread(values: Sequence[float]) -> str:
-    """The mean of five, and its 95 % interval: 2.78 standard errors."""
-    return f"{np.mean(values):.2f} ± {2.78 * np.std(values, ddof=1) / 5**0.5:.2f}"
+    """The mean of five and its 95 % interval, as text."""
+    return "{:.2f} ± {:.2f}".format(*interval(values))
