@@ -48,7 +48,8 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
                 for k, bit in enumerate(bits):
                     color = COLORS["device" if y == 0 else "vector"] if bit and now else "#eeeeee"
                     ax.add_patch(plt.Rectangle((k, y), 0.92, 0.9, color=color))
-                    ax.text(k + 0.46, y + 0.45, bit, ha="center", va="center", fontsize=9)
+                    look = {"color": "white" if bit and now else INK, "fontsize": 9}
+                    ax.text(k + 0.46, y + 0.45, bit, ha="center", va="center", **look)
             ones, times = both.sum(), 2 ** (i + j)
             captions.append(f"Ones: {ones}, each counts {times}. The sum is {total}.")
             frames.append(ax.figure)
@@ -66,7 +67,8 @@ def rungs(timings: Mapping[str, Timing], words: int, bound: Timing) -> Axes:
         ax.text(high, name, f"  {middle:.0f}", va="center", fontsize=9)
     ax.axvline(1e12 * bound.median, color="black", ls="--", lw=1, label="AND, count, add alone")
     ax.set_xlabel("ps for a word of 64 products")
-    ax.legend(frameon=False, fontsize=9)
+    ax.margins(x=0.1)
+    ax.legend(loc="lower right", fontsize=9)
     return as_rows(ax, list(timings))
 
 
@@ -76,15 +78,14 @@ def by_passes(timings: Mapping[tuple, Timing], blas: Timing, once: float, each: 
     _, ax = plt.subplots(figsize=(7.2, 3.4))
     ax.set(xscale="log", yscale="log", xlabel="passes, p · q", ylabel="ms")
     ax.set_xscale("log", base=2)
+    ax.margins(0.1)
     n = np.array([p * q for p, q in timings])
     fine = np.geomspace(1, n.max())
     ax.plot(fine, 1e3 * (once + each * fine), color=GREY, ls="--", label="once + passes")
     ax.axhline(1e3 * blas.median, color=COLORS["device"], label="float32, NumPy, one thread")
     ax.plot(n, [1e3 * t.median for t in timings.values()], "o", color=COLORS["vector"])
     for (p, q), timing in timings.items():
-        below = (p, q) == (2, 2)
-        offset = (6, -12) if below else (-6, 6)
-        side = "left" if below else "right"
+        offset, side = ((-6, 6), "right") if (p, q) == (4, 1) else ((6, -12), "left")
         note(ax, f"w{q}a{p}", (p * q, 1e3 * timing.median), offset, ha=side, fontsize=9)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_major_formatter("{x:g}")
@@ -112,7 +113,7 @@ def shares(weights: Mapping[str, tuple[np.ndarray, float]]) -> Axes:
         axes, weights.items(), colors(list(weights)), strict=True
     ):
         at, n = np.unique(levels, return_counts=True)
-        ax.bar([f"{level:g}" for level in at], 100 * n / levels.size, color=color)
+        ax.bar([f"{level + 0.0:g}" for level in at], 100 * n / levels.size, color=color)
         ax.set(title=name, xlabel="level")
     axes[0].set_ylabel("of 100 weights")
     return axes
