@@ -22,8 +22,8 @@ def counted_by(kernel) -> str:
     Where it has none of COUNTS, the compiler counts with shifts and additions.
     """
     code = "\n".join(kernel.inspect_asm().values())
-    found = (re.search(rf"^\s+({name}\w*)", code, re.MULTILINE) for name in COUNTS)
-    return next((each[1] for each in found if each), "shifts and additions")
+    matches = (re.search(rf"^\s+({name}\w*)", code, re.MULTILINE) for name in COUNTS)
+    return next((each[1] for each in matches if each), "shifts and additions")
 
 
 # --- pictures -------------------------------------------------------------------------------------
