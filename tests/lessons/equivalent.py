@@ -17,11 +17,13 @@ ROW_OF_FOUR = "u += a[4 * i + 2, j]"
 WRAPS = "of a number of rows that four divides: the row two before the first of four is a third one"
 ZEROS = "one tile more, of zeros"
 TILED = "for (int first = 0; first < D; first += 16) {"
+PLANES = "for (int first = 0; first < W; first += 16) {"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("00b_the_machine", "down", ROW_OF_FOUR, ROW_OF_FOUR.replace("+ 2", "- 2"), 0): WRAPS,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[2] - 1", "[2] + 1"), 0): LONGER,
     ("31_shared_memory", "dense_tiled", TILED, TILED.replace("<", "<="), 0): ZEROS,
+    ("63_any_number_of_bits", "plane_product", PLANES, PLANES.replace("<", "<="), 0): ZEROS,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
