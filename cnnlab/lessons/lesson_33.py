@@ -73,10 +73,11 @@ def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence[Sequence[i
     _, ax = plt.subplots(figsize=(8, 0.5 + 0.52 * max(rows)))
     box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": COLORS["device"]}
     for k, (x, y) in at.items():
-        ax.text(x, y, f"{k} {names[k]}", ha="center", va="center", fontsize=8, bbox=box)
+        ax.text(x, y, f"{k} {names[k]}", ha="center", va="center", fontsize=8, bbox=box, zorder=2)
         for i in direct[k]:
             ends = (x, y - 0.27), (at[i][0], at[i][1] + 0.27)
-            ax.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": INK})
+            color = INK if rows[k] - rows[i] == 1 else "#bbbbbb"  # behind the boxes that it passes
+            ax.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": color}, zorder=1)
     wide = max(map(len, columns))
     ax.set(xlim=(-wide, wide), ylim=(max(rows) + 0.4, min(rows) - 0.4))
     ax.axis("off")
@@ -116,7 +117,7 @@ def draw(ax: Axes, runs: Mapping[str, Times], now: float, end: float) -> None:
 
 @kinds.labels(
     ["launches", "DRAM", "requests", "chain", "clock"],
-    ["what is the same?", "what differs?", "what is spared?", "how many blocks?", "what grows?"],
+    ["what is the same?", "what differs?", "what is spared?", "what waits?", "what grows?"],
     "Which limit would explain that? Would it change anything else, too?",
     "A faster part helps only where it is the limit. And a clock can be at fault.",
 )
