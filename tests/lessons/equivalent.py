@@ -17,13 +17,10 @@ ROW_OF_FOUR = "u += a[4 * i + 2, j]"
 WRAPS = "of a number of rows that four divides: the row two before the first of four is a third one"
 ZEROS = "one tile more, of zeros"
 TILED = "for (int first = 0; first < D; first += 16) {"
-<<<<<<< HEAD
 PLANES = "for (int first = 0; first < W; first += 16) {"
-=======
 SHARED = "__shared__ float image[C * PLANE], weights[PARAMETERS], pooled[D], dz[O], losses[O];"
 SAME = "with one channel, and K > S, as in the lesson's network"
 SUMS = "__shared__ float room[F * (K > S ? K * K : S * S)][WINDOWS | 1];"
->>>>>>> a33
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("00b_the_machine", "down", ROW_OF_FOUR, ROW_OF_FOUR.replace("+ 2", "- 2"), 0): WRAPS,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
