@@ -213,9 +213,8 @@ def as_promotion(answer) -> str:
         rungs = [{next(numbers): next(scores) for _ in range(n)} for n in sizes]
         best = [sorted(rung, key=rung.get)[::-1][: len(rung) // eta] for rung in rungs]
         promoted = {trial for few in best for trial in few[: int(rng.integers(len(few) + 1))]}
-        left = [
-            (k, t) for k in reversed(range(len(rungs) - 1)) for t in best[k] if t not in promoted
-        ] + [None]
+        order = reversed(range(len(rungs) - 1))
+        left = [(k, t) for k in order for t in best[k] if t not in promoted] + [None]
         got = answer([dict(rung) for rung in rungs], set(promoted), eta)
         got = tuple(got) if isinstance(got, list) else got
         if got != left[0]:
