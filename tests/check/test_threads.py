@@ -60,8 +60,8 @@ def test_serial_loops_below_a_parallel_decorator_are_no_answer(capsys):
     def serial(dz, db):
         for f in range(len(db)):
             db[f] = 0
-            for gradient in dz[:, f].flat:
-                db[f] += gradient
+            for n in range(len(dz)):
+                db[f] += dz[n, f].sum()
 
     assert not check.threaded("conv_backward_bias", serial)
     assert "no two iterations of a prange write: the loops are serial" in capsys.readouterr().out
@@ -114,7 +114,7 @@ def test_loops_that_never_end_are_stopped_while_they_are_followed(monkeypatch):
 
 
 def on_elements(dz, db):
-    for f in range(len(db)):
+    for f in numba.prange(len(db)):
         db[f] = dz[0, f, 0, 0]
 
 
