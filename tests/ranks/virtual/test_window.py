@@ -131,15 +131,33 @@ def changed(window, array):
 @pytest.mark.parametrize(
     "program, kind, said",
     [
-        *((in_an_epoch(call, changed), "local concurrency", "expected an array left alone until")
-          for call in ("Put", "Get", "Accumulate")),
-        (in_an_epoch("Get", lambda window, array: array[0]), "local concurrency", "this Get is read"),
-        (in_an_epoch("Put", lambda window, array: window.Free()), "invalid parameter", "or Fence before"),
+        *(
+            (in_an_epoch(call, changed), "local concurrency", "expected an array left alone until")
+            for call in ("Put", "Get", "Accumulate")
+        ),
+        (
+            in_an_epoch("Get", lambda window, array: array[0]),
+            "local concurrency",
+            "this Get is read",
+        ),
+        (
+            in_an_epoch("Put", lambda window, array: window.Free()),
+            "invalid parameter",
+            "or Fence before",
+        ),
         (lambda comm: made(comm).Put(np.ones(1), 0), "invalid parameter", "expected Lock or Fence"),
-        (lambda comm: (window := made(comm)).Free() or window.Lock(0), "invalid parameter", "is freed"),
-        (lambda comm: (window := made(comm)).Lock(0) or window.Free(), "invalid parameter", "Unlock or"),
+        (
+            lambda comm: (window := made(comm)).Free() or window.Lock(0),
+            "invalid parameter",
+            "is freed",
+        ),
+        (
+            lambda comm: (window := made(comm)).Lock(0) or window.Free(),
+            "invalid parameter",
+            "Unlock or",
+        ),
     ],
-)  # fmt: skip
+)
 def test_arrays_of_calls_under_way_and_ends_that_are_missing_are_named(program, kind, said):
     fault = examine(program, 2)[0]
     assert fault.kind == kind and said in fault.text and fault.line.startswith("test_window.py:")
