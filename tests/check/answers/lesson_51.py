@@ -99,6 +99,7 @@ RIGHT = [
     (what_differs, "mean and variance"),
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap)),
     (against_greed, lambda: ({1: 10.0, 5: 11.0, 7: 14.0}, 10)),
+    (against_greed, lambda: ({np.int64(1): 10.0, np.int64(5): 11.0, np.int64(7): 14.0}, 10)),
     (gradient_in_pieces, with_a_list),
 ]  # fmt: skip
 WRONG = [
