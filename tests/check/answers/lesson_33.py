@@ -20,10 +20,10 @@ def most_launches(seconds, needs):
 
 def to_the_last(seconds, needs):
     """A path that ends with the last launch, whether it ends last or not."""
-    found = [len(seconds) - 1]
-    while needs[found[0]]:
-        found.insert(0, max(needs[found[0]], key=lambda i: seconds[i]))
-    return found
+    path = [len(seconds) - 1]
+    while needs[path[0]]:
+        path.insert(0, max(needs[path[0]], key=lambda i: seconds[i]))
+    return path
 
 
 RIGHT = [
