@@ -153,10 +153,10 @@ def path(seconds, needs):
         last = max(each, key=lambda i: ends[i], default=None)
         ends.append(seconds[k] + (0 if last is None else ends[last]))
         waited_for.append(last)
-    path = [max(range(len(ends)), key=lambda k: ends[k])]
-    while waited_for[path[-1]] is not None:
-        path.append(waited_for[path[-1]])
-    return path[::-1]
+    links = [max(range(len(ends)), key=lambda k: ends[k])]
+    while waited_for[links[-1]] is not None:
+        links.append(waited_for[links[-1]])
+    return links[::-1]
 
 
 def _right_on(sizes: Sequence[tuple], make: Callable, operation: str, function) -> Verdict:
