@@ -60,7 +60,7 @@ def probe(operation: str, function: Callable, seed: int = 0) -> str:
             rng = np.random.default_rng([seed, size, n])
             values = rng.uniform(0.5, 1, (size, n)).astype(np.float32)
             array = values[comm.rank].copy()
-            function(Messages(comm), array)
+            function(PointToPoint(comm), array)
             wrong = wrong or compare(operation, array, values, comm.rank)
         wrong = next(filter(None, world.allgather(wrong)), "")
         if wrong:
@@ -68,7 +68,7 @@ def probe(operation: str, function: Callable, seed: int = 0) -> str:
     return ""
 
 
-class Messages:
+class PointToPoint:
     """A communicator with messages between two ranks: what all call together is to be written."""
 
     def __init__(self, comm):

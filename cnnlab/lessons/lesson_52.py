@@ -76,10 +76,7 @@ def units(p, m, forward, backward):
 
 
 @kinds.formula(
-    lambda rng: {
-        "p": int(rng.integers(2, 20)),  # half of the shares are met exactly, also by floats
-        "most": float(rng.choice([2.0 ** -rng.integers(1, 5), rng.uniform(0.05, 0.5)])),
-    },
+    lambda rng: {"p": int(rng.integers(2, 20)), "most": int(rng.integers(1, 5)) / 8},
     "Set (p − 1) / (m + p − 1) equal to it, and solve for m.",
     "m is a whole number: which way must you round?",
 )

@@ -213,13 +213,11 @@ def as_promotion(answer) -> str:
         rungs = [{next(numbers): next(scores) for _ in range(n)} for n in sizes]
         best = [sorted(rung, key=rung.get)[::-1][: len(rung) // eta] for rung in rungs]
         promoted = {trial for few in best for trial in few[: int(rng.integers(len(few) + 1))]}
-        order = reversed(range(len(rungs) - 1))
-        left = [(k, t) for k in order for t in best[k] if t not in promoted] + [None]
-        got = answer([dict(rung) for rung in rungs], set(promoted), eta)
-        got = tuple(got) if isinstance(got, list) else got
-        if got != left[0]:
-            why = "" if got in left else "it has gone on before, or may not, "
-            return f"{why}expected {left[0]}, got {got}: {rungs=}, {promoted=}, {eta=}"
+        left = [(k, t) for k in range(len(rungs) - 1)[::-1] for t in best[k] if t not in promoted]
+        got, right = answer([dict(r) for r in rungs], set(promoted), eta), next(iter(left), None)
+        if (got and tuple(got)) != right:
+            why = "" if not got or tuple(got) in left else "it has gone on before, or may not, "
+            return f"{why}expected {right}, got {got}: {rungs=}, {promoted=}, {eta=}"
     return ""
 
 
