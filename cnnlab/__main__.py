@@ -25,7 +25,7 @@ from cnnlab.runtime.files import check_writable
 from cnnlab.training import BATCH, OPTIMIZERS, check_batch_size
 
 MANY = 10_000  # images: an epoch of fewer teaches a network little
-MOST_VIRTUAL = 4096  # ranks: each has a copy of the network, and none of more would have an image
+MOST_VIRTUAL = 4096  # ranks, each with a copy of the network: a step of so many takes seconds
 
 
 class CommandLine(argparse.ArgumentParser):

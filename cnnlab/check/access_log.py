@@ -172,11 +172,10 @@ class Numpy:
 def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
     """Run a parallel Numba kernel as plain Python; return which two iterations race, or None.
 
-    Or that all loops are serial, where no two iterations of a `prange` write.
-
     Two iterations of a `prange` race if both access an element of an argument, or of an array that
     the kernel made before, and one writes it, however rarely the result is wrong: timing plays no
-    part. Of a kernel that asks for its thread, two threads race. `options` go to the kernel. Raises
+    part. Of a kernel that asks for its thread, two threads race. Where no two iterations of a
+    `prange` write, it returns that the loops are serial. `options` go to the kernel. Raises
     TypeError, AttributeError or Numba's NumbaError for a kernel that plain Python cannot run.
     """
     function = getattr(kernel, "py_func", kernel)

@@ -9,7 +9,6 @@ and on the emulator otherwise. Within `traced()` the emulator runs them and logs
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -170,29 +169,6 @@ def seconds(call: Callable[[], object]) -> float:
     end.record()
     end.synchronize()
     return cupy.cuda.get_elapsed_time(begin, end) / 1e3  # from ms
-
-
-def stamps(calls: Sequence[Callable[[], None]], waits: bool) -> list[tuple[float, float, float]]:
-    """When the host asked for each prepared call, when it went on, and when the GPU was done.
-
-    Seconds since just before the first. `waits`: the host waits after each, not only at the end.
-    """
-    import cupy
-
-    first, results = cupy.cuda.Event(), []
-    first.record()
-    first.synchronize()
-    start = time.perf_counter()
-    for call in calls:
-        asked = time.perf_counter()
-        call()
-        returned, event = time.perf_counter(), cupy.cuda.Event()
-        event.record()
-        if waits:
-            event.synchronize()
-        results.append((asked - start, returned - start, event))
-    event.synchronize()
-    return [(a, b, cupy.cuda.get_elapsed_time(first, event) / 1e3) for a, b, event in results]
 
 
 def load_ipython_extension(ipython) -> None:

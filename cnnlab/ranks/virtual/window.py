@@ -74,10 +74,8 @@ class Window:
 
     def Get(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Read from another rank's part into an array, which has it after `Flush` or `Unlock`."""
-        array, place = raw(origin), self._reach("Get", origin, target_rank, target)
-        if self.world.late(self._request("Get", target_rank)):
-            array[:] = ~array  # what it holds until then is nobody's business
-        self.pending[target_rank][-1][1:3] = (array, array.tobytes()), (array, place.copy())
+        place = self._reach("Get", origin, target_rank, target)
+        self.pending[target_rank][-1][2] = raw(origin), place.copy()
 
     def Accumulate(self, origin: np.ndarray, target_rank: int, target=None, op="SUM") -> None:
         """Add an array to another rank's part, each element at once."""
@@ -166,10 +164,12 @@ class Window:
                 f"target: expected a place in {part.memory.size} bytes of rank {rank}, got "
                 f"{n_bytes} bytes from {first} on"
             )
-        self._in_turn(kind, rank, n_bytes)
+        request = self._in_turn(kind, rank, n_bytes)
         begin, carry = self.world.clocks[self.me], self.world.network.carry
         if kind == "Get":  # what is fetched is sent once it was asked for
             _, done = carry(self.world.busy, peer, self.me, n_bytes, begin + self._latency(rank))
+            if self.world.late(request):
+                raw(origin)[:] = ~raw(origin)  # what it holds until then is nobody's business
         else:
             _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
             done += self._latency(rank)  # until this rank knows
