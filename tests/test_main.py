@@ -253,7 +253,7 @@ def test_virtual_ranks_cut_the_network(words, capsys):
         (["--virtual", "2"], "--virtual: expected --ranks data|model|pipeline|hybrid|sharded|"),
         (["--virtual", "2", "--ranks", "layers"], "got --ranks layers --kernels vector"),
         (["--virtual", "2", "--ranks", "data", "--kernels", "threads"], "--kernels threads"),
-        (["--link", "1us,1GB/s"], "--link: expected --ranks with it, or --virtual, got neither"),
+        (["--link", "1us,1GB/s"], "--link: expected --virtual with it, got 1us,1GB/s without"),
         (["--virtual", "2", "--ranks", "data", "--link", "fast"], "link: expected a text such as"),
         (["--kernels", ""], "--kernels: expected a value, got ''"),
     ],
