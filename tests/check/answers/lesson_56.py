@@ -4,25 +4,11 @@ import numpy as np
 
 from cnnlab.lessons.lesson_56 import (
     bfloat16,
-    by_chance,
+    challenge_vote,
     feedback,
-    message_bytes,
+    five_in_a_byte,
     pays_below,
-    unpack,
 )
-
-
-def compared(values, chances):
-    below = np.floor(values)
-    return below + (chances < values - below)
-
-
-def towards_zero(values, chances):
-    return np.trunc(values + chances)
-
-
-def half_the_time(values, chances):
-    return np.where(chances < 0.5, np.floor(values), np.ceil(values))
 
 
 def fed_back(g, residual, quantise):
@@ -74,23 +60,19 @@ def decayed(g, residual, quantise):
     return sent
 
 
-def unpacked(packed, bits):
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
-    return ((packed >> shifts) & np.uint8(2**bits - 1)).reshape(-1)
+def horner(codes):
+    packed = np.zeros(len(codes), np.uint8)
+    for k in reversed(range(5)):
+        packed = 3 * packed + codes[:, k]
+    return packed
 
 
-def neighbours(packed, bits):
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return ((packed[:, None] >> shifts) & np.uint8(2**bits - 1)).reshape(-1)
+def two_bits_each(codes):
+    return (codes @ (4 ** np.arange(5))).astype(np.uint8)
 
 
-def unmasked(packed, bits):
-    return np.concatenate([packed >> shift for shift in range(0, 8, bits)])
-
-
-def highest_first(packed, bits):
-    rows = [(packed >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
-    return np.concatenate(rows[::-1])
+def highest_first(codes):
+    return (codes @ (3 ** np.arange(5)[::-1])).astype(np.uint8)
 
 
 def upper_half(bits):
@@ -113,10 +95,51 @@ def not_cut(values, chances):
     return (values.view(np.uint32) + chances).view(np.float32)
 
 
+def half_the_time(values, chances):
+    return upper_half(values.view(np.uint32) + np.where(chances < 2**15, np.uint32(65535), 0))
+
+
+def summed(comm, values):
+    total = np.empty_like(values)
+    comm.Allreduce(np.where(values < 0, -1, 1).astype(np.float32), total)
+    return np.where(total < 0, -1, 1)
+
+
+def at_a_master(comm, values):
+    rows = comm.gather(np.packbits(values < 0), root=0)
+    won = None
+    if comm.rank == 0:
+        below = np.unpackbits(np.array(rows), axis=1).sum(axis=0)
+        won = np.packbits(2 * below > comm.size)
+    return 1 - 2 * np.unpackbits(comm.bcast(won, root=0)).astype(int)
+
+
+def sign_of_the_sum(comm, values):
+    total = np.empty_like(values)
+    comm.Allreduce(values, total)
+    return np.where(total < 0, -1, 1)
+
+
+def own_signs(comm, values):
+    return np.where(values < 0, -1, 1)
+
+
+def tie_is_negative(comm, values):
+    received = np.empty((comm.size, values.size // 8), np.uint8)
+    comm.Allgather(np.packbits(values < 0), received)
+    below = np.unpackbits(received, axis=1).sum(axis=0)
+    return np.where(2 * below >= comm.size, -1, 1)
+
+
+def counted(comm, values):
+    received = np.empty((comm.size, values.size // 8), np.uint8)
+    comm.Allgather(np.packbits(values < 0), received)
+    return np.unpackbits(received, axis=1).sum(axis=0)
+
+
 RIGHT = [
-    (message_bytes, lambda n, bits, bucket: 4 * np.ceil(n / bucket) + np.ceil(n * bits / 8)),
-    (by_chance, compared),
-    (unpack, unpacked),
+    (five_in_a_byte, horner),
+    (challenge_vote, at_a_master),
     (feedback, fed_back),
     (
         pays_below,
@@ -127,16 +150,15 @@ RIGHT = [
     (bfloat16, lambda values, chances: upper_half(values.view(np.uint32) + chances)),
 ]
 WRONG = [
-    (message_bytes, lambda n, bits, bucket: n * bits / 8, "too small"),
-    (message_bytes, lambda n, bits, bucket: 4 * n / bucket + n * bits / 8, "message bytes("),
-    (by_chance, lambda values, chances: np.rint(values), "the same"),
-    (by_chance, towards_zero, "levels are"),
-    (by_chance, half_the_time, "arrives"),
-    (by_chance, lambda values, chances: values, "whole numbers"),
-    (unpack, neighbours, "not neighbours"),
-    (unpack, unmasked, "mask them"),
-    (unpack, highest_first, "code"),
-    (unpack, lambda packed, bits: packed, "expected"),
+    (five_in_a_byte, two_bits_each, "expected"),
+    (five_in_a_byte, highest_first, "lowest digit"),
+    (five_in_a_byte, lambda codes: codes @ (3 ** np.arange(5)), "expected uint8"),
+    (five_in_a_byte, lambda codes: codes.sum(axis=1).astype(np.uint8), "expected"),
+    (challenge_vote, summed, "a rank sends"),
+    (challenge_vote, sign_of_the_sum, "expected"),
+    (challenge_vote, own_signs, "expected"),
+    (challenge_vote, tie_is_negative, "2 of 4 are negative"),
+    (challenge_vote, counted, "1 or −1"),
     (feedback, added_after, "one call"),
     (feedback, added_after_once, "add it before"),
     (feedback, old_one_lost, "is lost"),
@@ -155,4 +177,5 @@ WRONG = [
     (bfloat16, a_bit_too_many, "bfloat16"),
     (bfloat16, as_bits, "expected float32"),
     (bfloat16, not_cut, "lower 16 bits"),
+    (bfloat16, half_the_time, "arrives"),
 ]
