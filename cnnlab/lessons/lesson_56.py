@@ -29,7 +29,7 @@ def lines(curves: Mapping[str, np.ndarray], x: str, y: str, goal: Sequence, boun
     if bound is not None:
         ax.fill_between(n, goal - bound, goal + bound, color=GREY, alpha=0.2, linewidth=0)
         ax.set(xscale="log", ylim=(goal[0] - 2 * bound[4], goal[0] + 2 * bound[4]))
-    ends = [(n[-1], goal[-1], "the mean gradient", INK)]
+    ends = [(n[-1], goal[-1], "float32", INK)]
     for color, (name, values) in zip(colors(list(curves)), curves.items(), strict=True):
         ax.plot(n, values, color=color, linewidth=1.5)
         ends.append((n[-1], values[-1], name, color))
@@ -54,7 +54,7 @@ def learning(rows: Mapping[str, tuple], noise: Mapping[str, float]) -> np.ndarra
     """Draw (low, mean, high) points of accuracy beside float32, and each compressor's noise."""
     _, (left, right) = plt.subplots(1, 2, figsize=(9, 0.8 + 0.27 * len(rows)), sharey=True)
     for y, (name, (low, mean, high)) in enumerate(rows.items()):
-        color = GREY if low <= 0 <= high else colors(["worse", "better"])[mean > 0]
+        color = GREY if low <= 0 <= high else colors(["better", "worse"])[int(mean < 0)]
         left.plot([low, high], [y, y], color=color, linewidth=2)
         left.plot(mean, y, "o", color=color)
         if name in noise:
@@ -87,7 +87,7 @@ def sums(rates: Sequence, seen: Mapping, predicted: Mapping, crossings: Mapping)
     return ax
 
 
-@measured
+@figure
 def race(curves: Mapping[str, np.ndarray], costs: Mapping[str, Mapping[str, float]]) -> np.ndarray:
     """Draw accuracy over what (steps, accuracy) of each method cost, a panel for each unit."""
     _, axes = plt.subplots(1, len(costs), figsize=(10, 3.2), sharey=True)
