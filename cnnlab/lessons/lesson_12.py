@@ -1,6 +1,7 @@
 """Lesson 12, stationarity: times, drawings, and the exercises."""
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -9,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cnnlab.check import kinds, operation, threads
+from cnnlab.check import kinds, machine_code, operation, threads
 from cnnlab.check.inputs import STRIDE_ONE, case
 from cnnlab.kernels import reference
 from cnnlab.measure import bench, machine
@@ -28,19 +29,18 @@ def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
     operation.prove(name, kernel, cases=cases)
 
 
-def timed(name: str, kernels: Mapping, n_images: int = 8, terms: Mapping | None = None) -> dict:
-    """Check and time kernels of an operation at the network's sizes; `terms` divide their times."""
+def timed(name: str, kernels: Mapping, n_images: int = 8) -> dict[str, Timing]:
+    """Check and time kernels of an operation at the network's sizes."""
     arrays, _ = bench.layer_arguments(name, n_images)
     for key, kernel in kernels.items():
         arrays[-1][:] = np.nan
         bench.checked(name, key, kernel, arrays, ())
     calls = {key: functools.partial(kernel, *arrays) for key, kernel in kernels.items()}
-    result = measure.compare(calls, repeats=61)
-    return {key: bench.scaled(each, 1 / (terms or {}).get(key, 1)) for key, each in result.items()}
+    return measure.compare(calls, repeats=61)
 
 
-def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[str, dict]:
-    """The Timing of forward kernels for rows of other lengths, a multiply-add."""
+def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int], about: str) -> dict:
+    """Draw and return the Timing of a multiply-add in forward kernels, by length of a row."""
     rng, result = np.random.default_rng(0), {name: {} for name in kernels}
     for n in lengths:
         x = rng.random((max(1, 128 // n), 1, 28, n + 4), np.float32)
@@ -53,67 +53,61 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int]) -> dict[s
             measure.same(z, exact, name=f"{key}, rows of {n}")
         for key, timing in measure.compare(calls, repeats=31).items():
             result[key][n] = bench.scaled(timing, 1 / (25 * z.size))
+    series = {name: list(each.values()) for name, each in result.items()}
+    lines = {name: [timing.median for timing in each] for name, each in series.items()}
+    lines["peak"] = [2 / machine.float32_peak() for _ in lengths]
+    ps = [1e12 * result[about][n].median for n in (24, 32)]
+    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
+    ax = pictures.times_by_size(lengths, series, lines, unit="results in a row", title=title)
+    ax.set_ylabel("time of a multiply-add")
     return result
+
+
+def loop(kernel: Callable) -> list[str]:
+    """The instructions of the longest loop in a compiled kernel's machine code."""
+    body, *_ = machine_code.bodies(kernel).values()
+    return [line.strip() for line in machine_code.instructions(body)]
 
 
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def lengths(result: Mapping[str, Mapping[int, Timing]], about: str) -> None:
-    """Draw the time of a multiply-add over the length of a row; the title is about one kernel."""
-    series = {name: list(each.values()) for name, each in result.items()}
-    lines = {name: [timing.median for timing in each] for name, each in series.items()}
-    sizes = list(result[about])
-    lines["peak"] = [2 / machine.float32_peak()] * len(sizes)
-    ps = [1e12 * result[about][n].median for n in (24, 32)]
-    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
-    ax = pictures.times_by_size(sizes, series, lines, unit="results in a row", title=title)
-    ax.set_ylabel("time of a multiply-add")
-
-
 @figure
 def fetched(series: Mapping[str, Sequence[int]]) -> Axes:
-    """Draw kB that caches of 1, 2, 3 … lines of 64 bytes fetch, a curve for each order."""
+    """Draw KiB that caches of 1, 2, 3 … lines fetch; dots: at most twice the least, the least."""
     _, ax = plt.subplots(figsize=(7.5, 3.2))
-    ax.set(yscale="log", xlim=(0.4, 40), xlabel="KiB of cache", ylabel="kB fetched for an image")
+    ax.set(yscale="log", xlim=(0.4, 40), xlabel="KiB of cache", ylabel="KiB fetched for an image")
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_prop_cycle(color=colors(list(series)))
     for name, n in series.items():
-        ax.step(np.arange(1, len(n) + 1) / 16, 0.064 * np.array(n), where="post", label=name)
+        kib, few = np.array(n) / 16, [np.argmax(np.array(n) <= most * n[-1]) for most in (2, 1)]
+        line = ax.step(np.arange(1, len(n) + 1) / 16, kib, where="post", label=name)[0]
+        ax.plot(np.add(few, 1) / 16, kib[few], "o", markersize=4, color=line.get_color())
     ax.legend(frameon=False, fontsize=9)
     return ax
 
 
 def what_stays(logs: Mapping[str, Sequence], shapes: Mapping[str, tuple], n: int):
     """Step through the first n multiply-adds of kernels: a row for each, see `cut`."""
-
-    def draw(k: int, axes: np.ndarray) -> None:
-        for row, (name, log) in zip(axes, logs.items(), strict=True):
-            start, end = cut(log)[k : k + 2]
-            done = [kind for _, kind, _ in log[:end]]
-            text = f"{name}\n\n{done.count('read')} loads\n{done.count('write')} stores"
-            row[0].text(0, 0.5, text, va="center", fontsize=9)
-            row[0].axis("off")
-            for ax, (array, shape) in zip(row[1:], shapes.items(), strict=True):
-                elements(ax, array, shape, log, start, end)
-
-    frames = pages(n, (len(logs), len(shapes) + 1), draw)
-    captions = [f"Multiply-add {k + 1} of each order." for k in range(n)]
+    frames, captions = [], [f"Multiply-add {k + 1} of each order." for k in range(n)]
     captions[0] += " Two have stored the bias in all results before it."
-    return stepper.stepper(frames, title="What stays while the rest moves", captions=captions)
-
-
-def pages(n: int, panels: tuple[int, int], draw: Callable) -> list[Figure]:
-    """The n frames of a stepper, each with so many panels, drawn by `draw(k, axes)`."""
-    result = []
     for k in range(n):
         with style():
-            page = Figure((4.4, 1.1 * panels[0]), layout="none")
-            edges = {"left": 0.02, "right": 0.98, "bottom": 0.02, "top": 0.92, "hspace": 0.35}
-            draw(k, page.subplots(*panels, gridspec_kw=edges))
-        result.append(page)
-    return result
+            frames.append(Figure((4, len(logs)), layout="none"))
+            ax = frames[-1].add_axes((0.01, 0.01, 0.98, 0.98), aspect="equal")
+            ax.axis("off")
+            for row, (name, log) in enumerate(logs.items()):
+                now, left = slice(*cut(log)[k : k + 2]), 7.5
+                done = Counter(kind for _, kind, _ in log[: now.stop])
+                stores = f"{done['write']} store{'s' * (done['write'] != 1)}"
+                text = f"{name}\n\n{done['read']} loads\n{stores}"
+                ax.text(0, 5 * row + 2, text, va="center", fontsize=9)
+                for array, shape in shapes.items():
+                    elements(ax, array, shape, (left, 5 * row), log, now)
+                    left += shape[1] + 1
+            ax.set(xlim=(0, left), ylim=(5 * len(logs), -1))
+    return stepper.stepper(frames, title="What stays while the rest moves", captions=captions)
 
 
 def cut(log: Sequence) -> list[int]:
@@ -124,24 +118,25 @@ def cut(log: Sequence) -> list[int]:
     return [0, *(t + (t < len(log) and log[t][:2] == ("z", "write")) for t in ends)]
 
 
-def elements(ax: Axes, name: str, shape: tuple, log: Sequence, start: int, end: int) -> None:
+def elements(ax: Axes, name: str, shape: tuple, at: tuple, log: Sequence, now: slice) -> None:
     """One array: darker the more often used; what is read or written now; framed what stays."""
-    counts = np.zeros(shape)
-    for array, _, place in log[:end]:
+    counts, (left, top), (height, width) = np.zeros(shape), at, shape
+    for array, _, place in log[: now.stop]:
         if array == name:
             counts.flat[place] += 1
-    ax.imshow(np.minimum(counts, 3) + 1, cmap="Greys", vmin=0, vmax=12)  # few greys
-    ax.set(xticks=[], yticks=[], title=name)
-    ax.grid(visible=False)
-    now = {place: kind for array, kind, place in log[start:end] if array == name}
-    if not now:  # it stays: what was used last, or of a result what will be written next
-        near = log[end:] if name == "z" else log[:start][::-1]
-        now = {next(place for array, _, place in near if array == name): "stays"}
-    for place, kind in now.items():
+    extent = left, left + width, top + height, top
+    ax.imshow(np.minimum(counts, 3) + 1, cmap="Greys", vmin=0, vmax=12, extent=extent)  # few greys
+    ax.text(left + width / 2, top - 0.2, name, ha="center", fontsize=9)
+    used = {place: kind for array, kind, place in log[now] if array == name}
+    if not used:  # it stays: what was used last, or of a result what will be written next
+        near = log[now.stop :] if name == "z" else log[: now.start][::-1]
+        used = {next(place for array, _, place in near if array == name): "stays"}
+    for place, kind in used.items():
         y, x = np.unravel_index(place, shape)
         color = {"read": COLORS["vector"], "write": COLORS["device"], "stays": INK}[kind]
         look = {"fc": color, "ec": color, "lw": 2.5, "ls": "--" if kind == "stays" else "-"}
-        ax.add_patch(plt.Rectangle((x - 0.4, y - 0.4), 0.8, 0.8, fill=kind != "stays", **look))
+        corner = left + x + 0.1, top + y + 0.1
+        ax.add_patch(plt.Rectangle(corner, 0.8, 0.8, fill=kind != "stays", **look))
 
 
 # --- the exercises --------------------------------------------------------------------------------
@@ -171,7 +166,7 @@ def rows_of_pixels(dz, w, dx):
 
 
 @kinds.choice(
-    ["output stationary", "input stationary", "weight stationary", "two operands kept"],
+    ["output stationary", "input stationary", "weight stationary", "weights in locals"],
     "How many multiply-adds are there for each store?",
     "One store for each multiply-add: the results stream past. What is the same in all of them?",
 )
@@ -188,7 +183,7 @@ def whose_loop():
 )
 @numba.njit(parallel=True, fastmath=True)
 def fast_weights(x, dz, dw):
-    """A row of dz serves K taps at once, not one tap in every pass."""
+    """A row of dz stays in the first cache for K taps; one tap a pass fetches it K times."""
     (N, F, P, Q), (_, C, K, _) = dz.shape, dw.shape
     for task in numba.prange(F * C * K):
         f, c, k = task // (C * K), task // K % C, task % K

@@ -97,7 +97,7 @@ def speedups(
     for name, bound in bounds.items():
         ax.axvline(bound, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
         note(ax, name, (bound, -0.5), (0, 3), ha="center", color=GREY)
-    ax.set_xlabel(f"times faster than {base} ({in_words(timings[base].median)} per {per})")
+    ax.set_xlabel(f"times as fast as {base} ({in_words(timings[base].median)} per {per})")
     return as_rows(ax, names)
 
 
@@ -127,7 +127,7 @@ def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads
     for line, model in zip((":", "-."), models, strict=False):
         ax.plot(n, [model.speedup(k) for k in n], line, color=INK, linewidth=1.4)
         labels.append((most, model.speedup(most), str(model), INK))
-    ax.set(xlabel=f"number of {unit}", ylabel="times faster than one", xticks=workers)
+    ax.set(xlabel=f"number of {unit}", ylabel="times as fast as one", xticks=workers)
     ax.set_ylim(0, 1.05 * max(y for _, y, _, _ in labels))
     label_ends(ax, labels)
     return ax

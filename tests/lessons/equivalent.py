@@ -26,7 +26,7 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
         ("12_stationarity", name, WIDE, wide, 0): ROOM
-        for name in ("no_bounds", "neither", "input_no_bounds")
+        for name in ("padded", "padded_by_filter")
         for wide in (TALLER, WIDER)
     },
     ("11_reductions", "Log", "self.loop += 1", "self.loop -= 1", 0): "numbers tell loops apart",

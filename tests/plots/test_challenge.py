@@ -55,4 +55,4 @@ def test_on_a_gpu_the_times_are_drawn(monkeypatch):
     monkeypatch.setattr(challenge, "event_times", lambda *_: timings)
     ax = challenge.rungs("relu", {})
     assert ax.figure.get_suptitle() == "relu, on GPU: Tesla T4: the fastest is “b”"
-    assert "times faster than a" in ax.get_xlabel() and "batch of 256" in ax.get_xlabel()
+    assert "times as fast as a" in ax.get_xlabel() and "batch of 256" in ax.get_xlabel()

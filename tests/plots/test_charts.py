@@ -82,7 +82,7 @@ def test_speedups_on_a_linear_axis_start_at_zero():
     ax = charts.speedups({"loops": LOOPS, "vector": vector}, per="epoch", bounds={"lanes": 16})
     assert ax.get_xscale() == "linear"
     assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(0, 1), (0, 4)]
-    assert ax.get_xlabel() == "times faster than loops (8.00 s per epoch)"
+    assert ax.get_xlabel() == "times as fast as loops (8.00 s per epoch)"
     assert texts(ax) == ["1.00×  (8.00 s)", "4.00×  (2.00 s)", "lanes"]
     whiskers = ax.collections[0].get_segments()[1]
     assert whiskers[:, 0] == pytest.approx([2, 8])

@@ -59,7 +59,7 @@ def test_a_notebook_is_told_the_alternative_text_of_the_image():
     alt = metadata["image/png"]["alt"]
     assert alt == style.description(page, "")
     assert "image/png" not in formats  # the image is the backend's
-    assert alt.startswith("Vectors pay. Horizontal: times faster than loops")
+    assert alt.startswith("Vectors pay. Horizontal: times as fast as loops")
     for part in ("Vertical: loops, vector", "Labels: 1.00×  (8.00 s)".replace("  ", " "), "8.00×"):
         assert part in alt
     assert '"' not in alt and "\n" not in alt

@@ -71,6 +71,6 @@ WRONG = [
     (fast_weights, task_an_image, "a race"),
     (fast_weights, never_cleared, "never written"),
     (whose_loop, "output stationary", "whose loop: output stationary"),
-    (whose_loop, "two operands kept", "whose loop: two operands kept"),
+    (whose_loop, "weights in locals", "whose loop: weights in locals"),
     (whose_loop, "a", "expected one of"),
 ]
