@@ -33,7 +33,7 @@ def images() -> data.Dataset:
     return data.load("auto", 11_000, 2000)
 
 
-class Task:
+class Workload:
     """A network and images: a start, gradients and an accuracy, from a seed.
 
     `held` tests on training images that are held out: rates are chosen on them. `by_label` sorts
@@ -90,7 +90,7 @@ class Tape:
             self.comm.Allreduce(sent, received)
 
 
-def parts(add_ups: Mapping, task: Task, links: Sequence, n_ranks: int = RANKS) -> dict[str, list]:
+def parts(add_ups: Mapping, task: Workload, links: Sequence, n_ranks: int = RANKS) -> dict:
     """By name, seconds of a step: to compute a gradient, to choose and add, messages on each link.
 
     The first two are the shortest of 21 calls, in turns; messages take virtual time.
@@ -243,7 +243,7 @@ def challenge(mine: Callable, trained: Callable, rate: float, goal: float, fewes
     """Train the CNN with five seeds and a sum of one's own; is it as good, with fewer bytes?"""
     if kinds.empty(mine):
         return print("challenge: not yet answered")
-    rows = [trained(Task("CNN", seed), mine, rate=rate)[-1] for seed in range(5)]
+    rows = [trained(Workload("CNN", seed), mine, rate=rate)[-1] for seed in range(5)]
     n_bytes, reached = np.mean(rows, axis=0)
     sign = "✓" if reached >= goal and n_bytes < fewest else "✗"
     said = f"{reached:.1f} %, {n_bytes:,.0f} bytes"

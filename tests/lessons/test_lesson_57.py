@@ -56,7 +56,7 @@ def test_the_lesson_adds_up_as_the_package_does_and_sends_as_much(cells, n, k):
 
 
 def test_a_step_is_computed_chosen_added_and_sent(cells):
-    task = lesson.Task("CNN")
+    task = lesson.Workload("CNN")
     add_ups = {"dense": cells["dense"], "few": cells["sparse"](cells["TopK"], lambda step, n: 7)}
     links = ["1ms,1GB/s", "9ms,1GB/s"]
     for (compute, work, *messages), n in zip(
@@ -67,7 +67,7 @@ def test_a_step_is_computed_chosen_added_and_sent(cells):
 
 
 def test_images_by_label_are_those_of_the_same_batches():
-    mixed, sorted_ = lesson.Task("CNN", 1), lesson.Task("CNN", 1, by_label=True)
+    mixed, sorted_ = lesson.Workload("CNN", 1), lesson.Workload("CNN", 1, by_label=True)
     np.testing.assert_array_equal(np.sort(mixed.batches, 1), np.sort(sorted_.batches, 1))
     labels = sorted_.replica.labels[sorted_.batches]
     assert (np.diff(labels, axis=1) >= 0).all() and len(labels) >= lesson.STEPS
