@@ -204,7 +204,7 @@ def front(plans: Sequence, whole: Mapping, run: Sequence[tuple[float, float]]) -
 
 @measured
 def over_time(steps: Mapping[str, tuple[Mapping, float]]) -> np.ndarray:
-    """Draw the workspace of each call while a step runs, in the colour of its first way.
+    """Draw the workspace of each call while a step runs, in the colour of its largest piece's way.
 
     A step has plans, and the bytes reserved for it, a line.
     """
@@ -212,7 +212,11 @@ def over_time(steps: Mapping[str, tuple[Mapping, float]]) -> np.ndarray:
     for ax, (name, (plans, reserved)) in zip(axes, steps.items(), strict=True):
         begin = 0.0
         for seconds, workspace, pieces in plans.values():
-            look = {"color": colors([pieces[0][0]]), "edgecolor": "white", "align": "edge"}
+            look = {
+                "color": colors([max(pieces, key=lambda p: p[1])[0]]),
+                "edgecolor": "white",
+                "align": "edge",
+            }
             ax.bar(begin, max(workspace / MIB, 0.03), 1e3 * seconds, **look)
             begin += 1e3 * seconds
         ax.axhline(reserved / MIB, color=INK, linewidth=1)
