@@ -1,4 +1,4 @@
-"""Lesson 51, memory or time: arguments, times of micro-batches, drawings, and the exercises."""
+"""Lesson 51, memory or time: arguments, what is allocated, drawings, and the exercises."""
 
 import functools
 import itertools
@@ -18,14 +18,13 @@ from cnnlab.check.kinds import empty
 from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import CONTRACT
 from cnnlab.measure import timing
-from cnnlab.measure.timing import Timing, digits
+from cnnlab.measure.timing import digits
 from cnnlab.network import Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.plots import charts
 from cnnlab.plots.challenge import MINE
 from cnnlab.plots.style import GREY, INK, colors, figure, measured, note
 
 TABLES = 300  # random ones that an answer is tried on
-SEVERAL = 16  # images in a sample, or more
 KIB, MIB = 2**10, 2**20
 ROUNDING = 100  # times that of a sum: what Winograd's transforms lose
 BUFFERS = 2**17  # bytes that NumPy takes now and then, whatever the size
@@ -81,33 +80,6 @@ def convolutions(network: Network = NETWORK) -> dict[str, Convolution]:
     return result
 
 
-def time_pieces(
-    call: Callable, conv: Convolution, algorithms: Mapping, sizes: Sequence[int], repeats: int
-) -> dict[tuple[str, int], Timing]:
-    """The Timing of a micro-batch by each algorithm and size: (algorithm, images) → Timing.
-
-    `call(conv, pieces, *arrays)` computes micro-batches one after the other. A sample takes
-    several, as in a plan, and is the time of one. Each result is first compared with that of the
-    first algorithm.
-    """
-    arrays, first = conv.arguments(max(sizes)), next(iter(algorithms))
-    calls, counts = {}, {}
-    for size in sizes:
-        n = counts[size] = max(1, min(SEVERAL, max(sizes)) // size)
-        given = conv.some_images(arrays, slice(n * size))
-        expected = np.empty_like(given[-1])
-        call(conv, ((first, n * size),), *given[:-1], expected)
-        for name in algorithms:
-            calls[name, size] = functools.partial(call, conv, ((name, size),) * n, *given)
-            given[-1][:] = np.nan
-            calls[name, size]()
-            timing.same(given[-1], expected, name=f"{conv.operation} by {name}", rtol=1e-3)
-    return {
-        piece: Timing(piece[0], tuple(s / counts[piece[1]] for s in timed.samples))
-        for piece, timed in timing.compare(calls, repeats=repeats).items()
-    }
-
-
 def allocated(kernel: Callable, arrays: Sequence[np.ndarray] = ()) -> int:
     """The bytes of NumPy arrays that a kernel holds at its peak, besides its arguments.
 
@@ -156,14 +128,16 @@ def memory(batch: int, needed: Mapping[str, Sequence[int]], network: Network = N
 
 
 @measured
-def over_sizes(panels: Mapping[str, Mapping[tuple[str, int], Timing]]) -> np.ndarray:
-    """Draw µs for each image over the size of a micro-batch, by (way, images), in panels."""
+def over_sizes(panels: Mapping[str, Mapping[tuple[str, int], np.ndarray]]) -> np.ndarray:
+    """Draw µs for each image over the size of a micro-batch, in panels.
+
+    A panel has the median and its interval in seconds, by (way, images).
+    """
     _, axes = plt.subplots(1, len(panels), figsize=(10, 3.8), sharey=True)
     for ax, (name, timings) in zip(axes, panels.items(), strict=True):
         ways, sizes = (list(dict.fromkeys(one)) for one in zip(*timings, strict=True))
         for way, ink in zip(ways, colors(ways), strict=True):
-            taken = [timings[way, n] for n in sizes]
-            middle, low, high = 1e6 * np.array([(t.median, t.low, t.high) for t in taken]).T / sizes
+            middle, low, high = 1e6 * np.array([timings[way, n] for n in sizes]).T
             error = middle - low, high - middle
             ax.errorbar(sizes, middle, error, fmt="o-", color=ink, markersize=4, label=way)
         ax.set_xscale("log")
