@@ -37,7 +37,7 @@ test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
 	@$(IN_VENV) tests.warm
-	@$(IN_VENV) $(PYTEST) --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
+	@$(IN_VENV) $(PYTEST) --nbval-lax --nbval-current-env --nbval-cell-timeout=300 notebooks tests
 
 budget: setup  ## lines of code by room, beside their budgets
 	@$(IN_VENV) tests.test_budget

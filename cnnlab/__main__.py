@@ -25,6 +25,7 @@ from cnnlab.runtime.files import check_writable
 from cnnlab.training import BATCH, OPTIMIZERS, check_batch_size
 
 MANY = 10_000  # images: an epoch of fewer teaches a network little
+MOST_VIRTUAL = 4096  # ranks: each has a copy of the network, and none of more would have an image
 
 
 class CommandLine(argparse.ArgumentParser):
@@ -181,6 +182,8 @@ def train(chosen) -> int:
     if chosen.virtual:
         if job.started() > 1:
             raise ValueError(f"--virtual: expected one process, got {job.started()} under mpiexec")
+        if chosen.virtual > MOST_VIRTUAL:
+            raise ValueError(f"--virtual: expected at most {MOST_VIRTUAL:,}, got {chosen.virtual}")
         return train_virtually(chosen, load(chosen.data, chosen.images))
     if not chosen.ranks:
         if chosen.link:
@@ -351,4 +354,5 @@ def plan(chosen) -> int:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII alone gets ? for µ
     sys.exit(main())

@@ -5,11 +5,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE, TESTS, NOTEBOOKS = ROOT / "cnnlab", ROOT / "tests", ROOT / "notebooks"
 
-LIBRARY, LESSON, COURSE, SHARE, FILES = 21_310, 250, 1_500, 0.75, 130  # 21_000 next
+LIBRARY, LESSON, COURSE, SHARE, FILES = 21_270, 250, 1_500, 0.75, 130  # 21_000 next
 ON_AVERAGE = 280  # lines of a lesson's file; 180 once all lessons are written again
 # Files of lessons that are not yet written again, and may be no longer than now.
 LONG = {
-    "33": 386, "50": 473, "51": 565, "52": 381, "53": 564, "55": 422, "56": 697,
+    "50": 473, "51": 565, "52": 381, "53": 564, "55": 422, "56": 697,
     "57": 672,
 }  # fmt: skip
 

@@ -172,6 +172,8 @@ class Numpy:
 def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
     """Run a parallel Numba kernel as plain Python; return which two iterations race, or None.
 
+    Or that all loops are serial, where no two iterations of a `prange` write.
+
     Two iterations of a `prange` race if both access an element of an argument, or of an array that
     the kernel made before, and one writes it, however rarely the result is wrong: timing plays no
     part. Of a kernel that asks for its thread, two threads race. `options` go to the kernel. Raises
@@ -198,6 +200,9 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
             if log.by_thread:
                 raise TypeError("kernel: expected one for any number of threads") from None
             raise
+    tasks = {task for _, kind, _, task in log if kind == WRITE and task}
+    if len(tasks) < 2 and "range" in function.__code__.co_names:
+        return "no two iterations of a prange write: the loops are serial"
     seen: dict[tuple, tuple[set, set]] = {}
     for name, kind, position, task in log:
         if task is None:

@@ -91,6 +91,25 @@ template <int N> __device__ void add_windows(float (*room)[WINDOWS | 1], const f
     }
 }
 
+// Leave a block's sums in its row of partials; those of the windows of a map are added up first.
+__device__ __forceinline__ void leave_sums(
+    float* row, float (*room)[WINDOWS | 1], const float (&conv_dw)[C][K * K],
+    const float (&conv_db)[1], const float (&pool_dw)[S * S], const float (&pool_db)[1],
+    const float (&dense_dw)[O], float dense_db, float loss, float* losses)
+{
+    int d = threadIdx.x;
+    EACH(c, C) add_windows(room, conv_dw[c], row + c * K * K, TAPS);
+    add_windows(room, conv_db, row + CONV_B, 1);
+    add_windows(room, pool_dw, row + POOL_W, S * S);
+    add_windows(room, pool_db, row + POOL_B, 1);
+    EACH(o, O) row[DENSE_W + o * D + d] = dense_dw[o];
+    if (d < O) row[DENSE_B + d] = dense_db, losses[d] = loss;
+    __syncthreads();
+    if (d > 0) return;
+    for (int o = 1; o < O; o++) loss += losses[o];
+    row[PARAMETERS] = loss;
+}
+
 // Forward and backward. A block of D threads takes an image at a time, each thread a pooling window
 // of a map; the block's sums of the gradients and the loss go to its row of partials (blocks, ROW).
 // A batch is the images from position[0] of the order, which wraps around after position[1] of them.
@@ -124,17 +143,8 @@ extern "C" __global__ void __launch_bounds__(D) image_gradients(
         dx *= x * (1.0f - x);
         window_gradients(dx, pool_w, patch, y, conv_dw, conv_db, pool_dw, pool_db);
     }
-    float* row = partials + blockIdx.x * ROW;
-    EACH(c, C) add_windows(room, conv_dw[c], row + c * K * K, TAPS);
-    add_windows(room, conv_db, row + CONV_B, 1);
-    add_windows(room, pool_dw, row + POOL_W, S * S);
-    add_windows(room, pool_db, row + POOL_B, 1);
-    EACH(o, O) row[DENSE_W + o * D + d] = dense_dw[o];
-    if (d < O) row[DENSE_B + d] = dense_db, losses[d] = loss;
-    __syncthreads();
-    if (d > 0) return;
-    for (int o = 1; o < O; o++) loss += losses[o];
-    row[PARAMETERS] = loss;
+    leave_sums(partials + blockIdx.x * ROW, room, conv_dw, conv_db, pool_dw, pool_db, dense_dw,
+               dense_db, loss, losses);
 }
 
 // Add the rows of partials (blocks, ROW), in an order that does not change; then descend, add the

@@ -1,19 +1,18 @@
-"""The exercises of lesson 04, and its drawings."""
+"""The exercises of lesson 04, a step of `vector` in parts, and drawings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.check.verdict import differences
-from cnnlab.kernels import KERNELS
+from cnnlab.kernels import KERNELS, steps
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.network import Network, Parameters
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import GREY, INK, WRONG, colors, label_ends, measured, style
+from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, measured
 
 
 def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
@@ -27,12 +26,12 @@ def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
 
 
 @kinds.choice(
-    ("last batch left out", "divided by the full batch", "never shuffled", "rate too small"),
-    "Equal losses: the same images were seen, in the same order. What happened after the last one?",
-    "Of 300 images, 12 are left for the last batch; of 304, none. Whose mean is taken there?",
+    ("last batch left out", "divided by the full batch", "joined to another", "never shuffled"),
+    "With 304 images, all batches are full. With 300, 12 images are left over.",
+    "Now an epoch of these 12 alone. How far does each move the parameters?",
 )
 def cause():
-    """The last gradient is the sum of 12 images, divided by 16: that step is a quarter short."""
+    """In an epoch of 12 images it goes 12/16 as far: it divides their sum by the full batch."""
     return "divided by the full batch"
 
 
@@ -43,9 +42,8 @@ def wrong_accumulation(step) -> str:
     for n, piece in ((48, 16), (53, 16), (16, 16), (5, 16)):
         x, t, params = images[:n], labels[:n], Network().parameters(0)
         loss, g = mean_gradient(params, x, t)
-        expected, room = params.flat - 0.4 * g, np.full(g.size, 2e-5)
-        got = step(params, x, t, piece, 0.4)
-        wrong = differences("params", params.flat, expected, room)
+        expected, got = params.flat - 0.4 * g, step(params, x, t, piece, 0.4)
+        wrong = differences("params", params.flat, expected, np.full(g.size, 2e-5))
         if not wrong and (got is None or abs(got - loss) > 1e-4 * loss):
             wrong = f"expected the mean loss {loss:.4f}, got {got}"
         if wrong:
@@ -74,7 +72,7 @@ def wrong_step(update) -> str:
     theta, v, g = kinds.generator().uniform(-1, 1, (3, 1000))
     expected = {"g": g, "v": 0.9 * v + g, "theta": theta - 0.1 * (0.9 * v + g)}
     got = dict(zip(expected, np.float32([g, v, theta]), strict=True))
-    update(*reversed(got.values()), rate=0.1, momentum=0.9)
+    update(*reversed(got.values()), rate=0.1, mu=0.9)
     wrong = (differences(k, got[k], expected[k], np.full(1000, 1e-6)) for k in expected)
     return next(filter(None, wrong), "")
 
@@ -82,58 +80,69 @@ def wrong_step(update) -> str:
 @kinds.tested(
     wrong_step,
     "Both arrays must change in place: v *= …, or v[:] = …; a plain v = … only renames.",
-    "First the velocity, all of it: v becomes momentum · v + g. Then theta, with the new v.",
+    "First the velocity, all of it: v becomes mu · v + g. Then theta, with the new v.",
 )
-def momentum(theta, v, g, rate, momentum):
-    """In place, and in this order: theta moves along the new velocity."""
-    v *= momentum
+def momentum(theta, v, g, rate, mu):
+    """Try a tenth of the rate: gradients add up to g / (1 − μ). 64 needs hardly fewer steps: no."""
+    v *= mu
     v += g
     theta -= rate * v
 
 
-def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Stepper:
-    """A stepper: shuffle, forward, backward, move. `params` move along."""
+def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
+    """What a step of `vector` on images (M,C,H,W) calls, as lists of (part, call).
+
+    "real" goes layer by layer, "linear" without sigmoids, "idle" through layers that do nothing;
+    "whole" is one compiled call, "rest" that without the convolution, "empty" that of no images.
+    """
+    real, tables = steps.programme(params.network)[:2]
+    linear, idle = real.copy(), np.zeros_like(real)
+    linear["activation"] = linear["through"] = 0
+    idle["w"] = idle["dx"] = -1  # there are none
+    w, g, some, own = params.flat, grads.flat, np.arange(len(x)), steps.memory("04", params.network)
+    images, lists, names = x.reshape(len(x), -1), {}, ("convolution", "pooling", "dense")
+    for kind, rows in {"real": real, "linear": linear, "idle": idle}.items():
+        pixels = images[:, :0] if kind == "idle" else images
+        up = [partial(steps.forward, row, w, own.flat, tables) for row in rows]
+        down = [partial(steps.backward, row, w, g, own.flat, own.sums, tables) for row in rows[:2]]
+        lists[kind] = [("add up", partial(array.fill, 0)) for array in (g, own.sums)]
+        for block in np.split(some, range(steps.LANES, len(x), steps.LANES)):
+            load = partial(steps.forward_block, rows[:0], tables, w, pixels, t, block, own)
+            turn = partial(steps.backward_block, rows[2:], tables, w, g, len(block), own)
+            calls = load, *up, turn, *down[::-1]
+            lists[kind] += zip(("load", *names, *names[::-1]), calls, strict=True)
+        lists[kind].append(("add up", partial(steps.add_lanes, rows, own.sums, g)))
+    compiled = {"whole": (real, some), "rest": (real[1:], some), "empty": (real, some[:0])}
+    for kind, (rows, chosen) in compiled.items():
+        call = partial(steps.gradients, rows, tables, w, g, images, t, chosen, own, None)
+        lists[kind] = [("all", call)]
+    return lists
+
+
+@figure
+def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axes:
+    """Draw the loss on a plane through the parameters, and a step there, which `params` take."""
     chosen = np.random.default_rng(1).permutation(len(images))[:batch]
-    start, some = params.copy(), (images[:512], labels[:512])
-    own, g = mean_gradient(params, images[chosen], labels[chosen])
-    before, full = mean_gradient(params, *some)
-    arrows = -np.float32(rate) * np.stack([g, full], 1)
-    params.flat += arrows[:, 0]
-    after, lengths = mean_gradient(params, *some)[0], np.linalg.norm(arrows, axis=0)
-    captions = [
-        f"{len(images):,} images are shuffled. Loss of 512 images: {before:.2f}.",
-        f"Images {chosen[0]}, {chosen[1]}, … forward: their mean loss is {own:.2f}.",
-        "Backward. Minus rate × mean gradient: {:.3f} long; dotted: of 512 images, {:.3f}.".format(
-            *lengths
-        ),
-        f"θ moves along the solid arrow. Loss of 512 images: {after:.2f}.",
-    ]
+    some, copy = (images[:512], labels[:512]), params.copy()
+    both = (images[chosen], labels[chosen]), some
+    gradients = [mean_gradient(params, x, t)[1] for x, t in both]
+    arrows = -np.float32(rate) * np.stack(gradients, 1)
     plane = np.linalg.qr(arrows[:, ::-1])[0]  # of both arrows, so that both have their lengths
+    plane *= np.sign(arrows[:, 0] @ plane)
     tips = arrows.T @ plane
-    plane, tips = plane * np.sign(tips[0]), tips * np.sign(tips[0])
-    u = np.linspace(-0.2, 1.3, 15) * tips.max()
-    heights, copy = np.empty((15, 15)), start.copy()
-    for i, j in np.ndindex(15, 15):
-        copy.flat[:] = start.flat + plane @ np.float32([u[j], u[i]])
-        heights[i, j] = mean_gradient(copy, *some)[0]
-    pages = [contours(u, heights, tips, event) for event in range(4)]
-    return stepper(pages, title="One step of gradient descent", captions=captions)
-
-
-def contours(u, heights, tips, event) -> Figure:
-    """A frame: the loss on a plane through the parameters, and both arrows or the step."""
-    with style():
-        page = Figure((3.4, 3))
-        ax = page.add_subplot()
-        ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
-        ax.plot(*np.transpose([(0, 0), tips[0]][: 1 + event // 3]), "o-", color=INK, markersize=5)
-        for to, color, line in zip(tips, (WRONG, INK), "-:", strict=True):
-            look = {"arrowstyle": "->", "lw": 2, "linestyle": line, "color": color}
-            if event == 2:
-                ax.annotate("", to, (0, 0), arrowprops=look)
-        ax.set(xlabel="along −gradient of 512 images", ylabel="across it", aspect="equal")
-        ax.locator_params(nbins=4)
-    return page
+    u = np.linspace(-0.2, 1.3, 11) * tips.max()
+    moves, losses = [plane @ np.float32([right, up]) for up in u for right in u], []
+    for move in (0, *arrows.T, *moves):
+        copy.flat[:] = params.flat + move
+        losses.append(mean_gradient(copy, *some)[0])
+    heights = np.reshape(losses[3:], (11, 11))
+    params.flat += arrows[:, 0]
+    _, ax = plt.subplots(figsize=(5.5, 4), subplot_kw={"aspect": "equal"})
+    ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
+    ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), angles="xy", scale_units="xy", scale=1)
+    title = "Loss of 512 images: {:.2f}; after the orange step {:.2f}, after the black one {:.2f}"
+    ax.set(xlabel="along −gradient of 512 images", ylabel="across it", title=title.format(*losses))
+    return ax
 
 
 def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
@@ -147,14 +156,10 @@ def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
 def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: float) -> Axes:
     """Draw losses (runs, points) over seconds (points): the median, and the range of the runs."""
     _, ax = plt.subplots(figsize=(7, 3.2))
-    labels, end = [], min(x[-1] for x, _ in curves.values())
     for (name, (x, losses)), color in zip(curves.items(), colors(list(curves)), strict=True):
-        shown = x <= max(end, x[0])
-        x, losses = x[shown], losses[:, shown]
         ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
-        ax.plot(1e3 * x, np.median(losses, 0), color=color)
-        labels.append((1e3 * x[-1], np.median(losses[:, -1]), name, color))
+        ax.plot(1e3 * x, np.median(losses, 0), color=color, label=name)
     ax.axhline(target, color=GREY, linestyle="--", linewidth=1)
     ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, None))
-    label_ends(ax, labels)
+    ax.legend(frameon=False)
     return ax

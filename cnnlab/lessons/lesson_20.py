@@ -32,7 +32,7 @@ def reduce(comm, array):
 
 
 @kinds.formula(
-    lambda rng: {"n_ranks": int(rng.integers(2, 100_000))},
+    lambda rng: {"n_ranks": int(2 ** rng.integers(2, 17) + rng.integers(-1, 2))},
     "How many ranks know after one round, after two, after three?",
     "After r rounds, 2 to the r ranks know. You want the least r for which that is enough.",
 )

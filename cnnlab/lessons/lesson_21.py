@@ -22,7 +22,8 @@ def covering(blocks) -> str:
             result = [blocks(i, size, n) for i in range(size)]
             covered = [j for first, last in result for j in range(first, last)]
             lengths = [last - first for first, last in result]
-            if covered != list(range(n)) or max(lengths) - min(lengths) > 1:
+            falling = lengths == sorted(lengths, reverse=True)
+            if covered != list(range(n)) or lengths[0] - lengths[-1] > 1 or not falling:
                 return f"{n} things on {size} ranks: got {result}"
     return ""
 

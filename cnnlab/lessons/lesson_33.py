@@ -1,108 +1,199 @@
-"""The exercises of lesson 33."""
+"""Lesson 33: what lies on the device, pictures of launches, and the exercises."""
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from itertools import pairwise
+from math import prod
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch, Patch
 
-from cnnlab import cuda, data
+from cnnlab import cuda
 from cnnlab.check import inputs, kinds
 from cnnlab.check.verdict import Verdict, differences
-from cnnlab.cuda.emulator.cache import dram
-from cnnlab.cuda.emulator.faults import ATOMIC, WRITE
-from cnnlab.cuda.emulator.trace import Trace
-from cnnlab.cuda.step import OnDevice
-from cnnlab.measure.gpu import GPUS, LAUNCH
-from cnnlab.measure.timing import in_words
-from cnnlab.plots.style import COLORS, GREY, INK, OTHERS, as_rows, figure, note
+from cnnlab.cuda.occupancy import compiled
+from cnnlab.measure.studies import Study, study
+from cnnlab.network import Network, Parameters
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, INK, figure
+
+RATE = 0.4
+Times = Sequence[tuple[float, float, float]]  # of each launch: asked for, begun, ended; seconds
 
 
-@kinds.number(
-    "How long does each layer take in CUDA? Its seconds by its speedup.",
-    "All seconds one after the other, by the sum of those.",
-    rtol=2e-3,
+def memory(net: Network, images, labels, n: int, xp=np) -> dict:
+    """What lies on the device for steps of n images, by name; sizes are in capital letters.
+
+    A layer's `w`, `b` and their gradients `dw`, `db` are views of `params` and `grads`.
+    """
+    names, flat = list(net.parameter_shapes), xp.asarray(net.parameters(seed=0).flat)
+    a = {"params": flat, "sums": xp.zeros(flat.size + 1, np.float32)}  # and the loss
+    a |= {"grads": a["sums"][:-1], "losses": xp.zeros(n, np.float32), "total": xp.zeros(1)}
+    a |= zip(names, Parameters(net, flat=flat), strict=True)
+    a |= zip((k.replace("_", "_d") for k in names), Parameters(net, flat=a["grads"]), strict=True)
+    a |= {"images": xp.asarray(images), "labels": xp.asarray(labels).astype(np.int32)}
+    a |= {"order": xp.arange(len(images), dtype=np.int32), "rate": xp.asarray([RATE], np.float32)}
+    a |= {"position": xp.asarray([0, len(images)], np.int32), "y": xp.empty(n, np.int32)}
+    a |= {"x": xp.empty((n, *net.image_shape), np.float32), "N": n, "RATE": RATE / n}
+    a |= {"PIXELS": prod(net.image_shape), "PARAMS": flat.size, "CLASSES": net.classes}
+    for name in ("conv", "pool", "dense"):
+        for what in ("z", "y", "dy", "dz"):
+            a[f"{name}_{what}"] = xp.empty((n, *net[name].shape), np.float32)
+        size, maps = a[f"{name}_z"].size, a[f"{name}_b"].size
+        a |= {f"{name.upper()}_SIZE": size, f"{name.upper()}_BIAS": (n, maps, size // (n * maps))}
+    conv, pool, dense = (net[name] for name in ("conv", "pool", "dense"))
+    a["CONV"] = n, *conv.input_shape, conv.layer.filters, conv.layer.kernel, 1
+    a["POOL"] = n, *pool.input_shape, pool.layer.size, pool.layer.size
+    a["DENSE"] = n, prod(dense.input_shape), *dense.shape
+    a |= {"INPUTS": a["DENSE"][1], "BLOCKS": (n + 1) // 2, "COLUMNS": flat.size // 32 + 1}
+    return a | {"partials": xp.empty((a["BLOCKS"], 32 * a["COLUMNS"]), np.float32)}
+
+
+def registers() -> Study:
+    """What NVRTC makes of image_gradients, by architecture and blocks that an SM must hold.
+
+    Registers and bytes of local memory of a thread, and bytes of a block's shared memory.
+    """
+
+    def run(architecture: str, blocks: int) -> tuple[int, int, int]:
+        bounds = f"__launch_bounds__(D, {blocks})"
+        source = cuda.load("step").source.replace("__launch_bounds__(D)", bounds)
+        return compiled(source, architecture)["image_gradients"]
+
+    cards = "sm_75", "sm_80", "sm_89", "sm_90"
+    return study("33-registers", run, [(card, blocks) for card in cards for blocks in (1, 2)])
+
+
+@figure
+def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence[Sequence[int]]) -> Axes:
+    """Draw launches as a graph: an arrow leads to each from those that it waits for."""
+    columns = [[k for k, y in enumerate(rows) if y == row] for row in rows]
+    at = {k: (2 * each.index(k) - len(each) + 1, rows[k]) for k, each in enumerate(columns)}
+    _, ax = plt.subplots(figsize=(8, 0.5 + 0.52 * max(rows)))
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": COLORS["device"]}
+    for k, (x, y) in at.items():
+        ax.text(x, y, f"{k} {names[k]}", ha="center", va="center", fontsize=8, bbox=box, zorder=2)
+        for i in direct[k]:
+            ends = (x, y - 0.27), (at[i][0], at[i][1] + 0.27)
+            color = INK if rows[k] - rows[i] == 1 else "#bbbbbb"  # behind the boxes that it passes
+            ax.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": color}, zorder=1)
+    wide = max(map(len, columns))
+    ax.set(xlim=(-wide, wide), ylim=(max(rows) + 0.4, min(rows) - 0.4))
+    ax.axis("off")
+    return ax
+
+
+def queue(names: Sequence[str], runs: Mapping[str, Times], title: str) -> Stepper:
+    """Step through the launches that the host asks for: what waits, what each device works on."""
+    asked = [times[0] for times in next(iter(runs.values()))]
+    frames, captions, end = [], [], max(times[-1][2] for times in runs.values())
+    for name, now in zip([*names, ""], [*asked, end], strict=True):
+        frames.append(lambda ax, now=now: draw(ax, runs, now, end))
+        waits = {card: sum(a <= now < b for a, b, _ in times) for card, times in runs.items()}
+        state = ", ".join(f"{card}: {n} in the queue" for card, n in waits.items())
+        said = f"the host has asked for {name}. {state}." if name else "all launches are done."
+        captions.append(f"{1e6 * now:.0f} µs: {said}")
+    return stepper(frames, title=title, captions=captions)
+
+
+def draw(ax: Axes, runs: Mapping[str, Times], now: float, end: float) -> None:
+    """Host and devices until `now`: a bar for each launch that is asked for, or under way."""
+    asked = [0.0, *(times[0] for times in next(iter(runs.values())))]
+    rows = {"host": list(pairwise(asked))} | {c: [x[1:] for x in r] for c, r in runs.items()}
+    for row, bars in enumerate(rows.values()):
+        for begin, stop in bars:
+            width, color = min(stop, now) - begin, COLORS["device"] if row else INK
+            if width > 0:
+                ax.barh(row, 1e6 * width, 0.6, 1e6 * begin, color=color, edgecolor="white")
+    ax.axvline(1e6 * now, color=INK, lw=0.8)
+    ax.set(xlim=(0, 1e6 * end), ylim=(len(rows) - 0.5, -0.5), xlabel="µs")
+    ax.set_yticks(range(len(rows)), rows)
+    ax.grid(visible=False)
+
+
+# --- the exercises --------------------------------------------------------------------------------
+
+
+@kinds.labels(
+    ["launches", "DRAM", "requests", "chain", "clock"],
+    ["what is the same?", "what differs?", "what is spared?", "what waits?", "what grows?"],
+    "Which limit would explain that? Would it change anything else, too?",
+    "A faster part helps only where it is the limit. And a clock can be at fault.",
 )
-def together():
-    """The network, which consists of these layers, got 34."""
-    seconds = data.report()["sequential"]["layer_seconds"].values()
-    times = data.report()["cuda"]["layer_speedups"]
-    return sum(seconds) / sum(s / t for s, t in zip(seconds, times, strict=True))
+def binds():
+    """What does not change a time was not its limit; what changes it in proportion was."""
+    return ["launches", "DRAM", "requests", "chain", "clock"]
 
 
-@kinds.number(
-    "How many steps has an epoch, and what does the host need for one?",
-    "60,000 / 250 steps of 19 launches of 5 µs.",
-    rtol=5e-3,
-)
-def floor():
-    """240 steps, 95 µs each."""
-    return 60_000 / 250 * 19 * 5e-6
-
-
-@kinds.number(
-    "Now every image is a step.",
-    "60,000 steps of 19 launches of 5 µs.",
-    rtol=5e-3,
-)
-def image_by_image():
-    """60,000 steps: 250 times as long."""
-    return 60_000 * 19 * 5e-6
-
-
-@kinds.number(
-    "How many outputs has a window, how large is the patch that they see, how many weights?",
-    "4 outputs of 25 multiply-adds each; 6 × 6 pixels and 25 weights are loaded.",
-    rtol=5e-3,
-)
-def smaller_windows():
-    """Less than half of the 4.49 with windows of 4 × 4: a larger window shares more."""
-    return 2 * 2 * 5 * 5 / (6 * 6 + 5 * 5)
-
-
-def _arrays(n: int = 2, f: int = 2, p: int = 2, q: int = 3, k: int = 2) -> list[np.ndarray]:
-    """dz, w and y at random, and an output full of NaN."""
+def _right_path(mine: Callable) -> str:
     rng = np.random.default_rng(inputs.first_seed())
-    shapes = (n, f, p, q), (f, k, k), (n, f, p * k, q * k)
-    dz, w, y = (rng.uniform(0.02, 0.98, shape).astype(np.float32) for shape in shapes)
-    return [dz, w, y, np.full_like(y, np.nan)]
+    for n in (1, 2, 5, 9, 14):
+        seconds = rng.uniform(1, 9, n).round(2).tolist()
+        needs = [[i for i in range(k) if rng.random() < 0.4] for k in range(n)]
+        longest = path.model()(seconds, needs)
+        got = [int(k) for k in mine(seconds, [list(each) for each in needs])]
+        if any(i not in needs[k] for i, k in pairwise(got)):
+            return f"in {got} a launch does not need the one before it; needs = {needs}"
+        lengths = [sum(seconds[k] for k in each) for each in (got, longest)]
+        if not np.isclose(*lengths):
+            return f"{got} takes {lengths[0]:.2f}, {longest} {lengths[1]:.2f}; needs = {needs}"
+    return ""
 
 
-def _both_at_once(operation: str, function) -> Verdict:
-    """The verdict on a fused kernel: right numbers on several sizes, and no fault."""
-    for sizes in ((), (1, 1, 1, 1, 1), (3, 6, 6, 6, 4), (5, 2, 9, 7, 3)):
-        dz, w, y, out = _arrays(*sizes)
-        k = w.shape[1]
-        spread = np.repeat(np.repeat(dz, k, axis=2), k, axis=3)
-        expected = spread * np.tile(w, (1, *dz.shape[2:])) * y * (1 - y)
+@kinds.tested(
+    _right_path,
+    "Keep for each launch when it ends, and which of those that it waits for ends last.",
+    "Begin at the launch that ends last, and go back along the ones that were waited for.",
+)
+def path(seconds, needs):
+    """The ends are the lesson's; who was waited for leads back."""
+    ends, waited_for = [], []
+    for k, each in enumerate(needs):
+        last = max(each, key=lambda i: ends[i], default=None)
+        ends.append(seconds[k] + (0 if last is None else ends[last]))
+        waited_for.append(last)
+    links = [max(range(len(ends)), key=lambda k: ends[k])]
+    while waited_for[links[-1]] is not None:
+        links.append(waited_for[links[-1]])
+    return links[::-1]
+
+
+def _right_on(sizes: Sequence[tuple], make: Callable, operation: str, function) -> Verdict:
+    """The verdict on a kernel; `make` makes inputs, and expected results by name, of each size."""
+    for size in sizes:
+        given, expected = make(np.random.default_rng(inputs.first_seed()), *size)
+        results = {
+            name: np.full(value.shape, np.nan, np.float32) for name, value in expected.items()
+        }
         try:
             with cuda.traced() as traces:
-                function(dz, w, y, out)
+                function(*given, *results.values())
         except Exception as error:  # an answer may fail in any way: the verdict says how
             return Verdict(False, f"{operation}: raised {type(error).__name__}: {error}")
-        faults = [fault for trace in traces for fault in trace.faults()]
-        if faults:
+        if faults := [fault for trace in traces for fault in trace.faults()]:
             return Verdict(False, f"{operation}: {faults[0]}")
-        if wrong := differences("out", out, expected, np.full_like(y, 1e-5)):
-            return Verdict(False, f"{operation}: {wrong}")
-    return Verdict(True, f"{operation}: right on four sizes, and no access is at fault")
+        for name, value in expected.items():
+            if wrong := differences(name, results[name], value, np.full_like(value, 1e-4)):
+                return Verdict(False, f"{operation}: {wrong}")
+    return Verdict(True, f"{operation}: right on {len(sizes)} sizes, and no access is at fault")
 
 
-def _launch(mine, dz, w, y, out):
-    mine.over("my_backward", out.size, dz, w, y, out, out.size, *w.shape[:2], *y.shape[2:])
+def _windows(rng, n=2, f=2, p=2, q=3, k=2) -> tuple[list, dict]:
+    shapes = (n, f, p, q), (f, k, k), (n, f, p * k, q * k)
+    dz, w, y = (rng.uniform(0.02, 0.98, shape).astype(np.float32) for shape in shapes)
+    spread = np.repeat(np.repeat(dz, k, axis=2), k, axis=3)
+    return [dz, w, y], {"out": spread * np.tile(w, (1, p, q)) * y * (1 - y)}
 
 
 @kinds.cuda_c(
     "fused backward",
-    _launch,
+    lambda mine, dz, w, y, out: mine.over(
+        "my_backward", out.size, dz, w, y, out, out.size, *w.shape[:2], *y.shape[2:]
+    ),
     "Take the thread's number apart into row, column, map and image. Which window is it in?",
     "Window (row / S, col / S), weight (row % S, col % S); then · y · (1 − y) in the same line.",
-    arrays=_arrays,
-    by=_both_at_once,
+    by=partial(_right_on, ((), (1, 1, 1, 1, 1), (3, 6, 6, 6, 4), (5, 2, 9, 7, 3)), _windows),
 )
 def fused():
     """The gradient between the two operations stays in a register: not written, and not read."""
@@ -121,256 +212,38 @@ extern "C" __global__ void my_backward(const float* dz, const float* w, const fl
 """
 
 
-# --- when the host asks for each launch of a step, and when the device works on it ----------------
-
-MODEL = "T4"
-COPIES = 20  # of a launch in a graph, so that asking for it does not count
-
-
-class Work(NamedTuple):
-    """A launch of a step: bytes of DRAM, behind the L2 of `MODEL`, and seconds of the device."""
-
-    kernel: str
-    moved: float
-    seconds: float
+def _dense(rng, n=3, d=20, o=5) -> tuple[list, dict]:
+    x, w, dz = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((n, d), (o, d), (n, o)))
+    return [x, w, dz], {"dw": dz.T @ x, "db": dz.sum(0), "dx": dz @ w}
 
 
-class Launch(NamedTuple):
-    """A launch: when the host asks for it and goes on, when the device begins and ends; seconds."""
-
-    kernel: str
-    asked: float
-    returned: float
-    begin: float
-    end: float
-
-
-def said() -> str:
-    """Where the times come from, in a line."""
-    if cuda.gpu()[0]:
-        return f"measured on {cuda.where()}: the host's clock, and events after each launch"
-    asking = f"{1e6 * LAUNCH:g} µs to ask for a launch"
-    return f"a model, not measured: {asking}, and DRAM bytes by the bandwidth of a {MODEL}"
-
-
-def costs(make: Callable[[int], OnDevice], batches: Sequence[int]) -> dict[int, list[Work]]:
-    """What each launch of a step of `make(batch)` costs, in order, for each of the batches."""
-    result = {}
-    for batch in batches:
-        with cuda.traced(most=0) as traces:
-            make(batch)()
-        moved = [sum(one) for one in dram(traces, GPUS[MODEL].cache)]
-        if cuda.gpu()[0]:
-            seconds = _measured(make(batch))
-        else:
-            seconds = [n / GPUS[MODEL].bandwidth for n in moved]
-        names = (trace.kernel for trace in traces)
-        result[batch] = [Work(*one) for one in zip(names, moved, seconds, strict=True)]
-    return result
-
-
-def timeline(
-    make: Callable[[int], OnDevice], batch: int, result: Sequence[Work], *, waits: bool = False
-) -> list[Launch]:
-    """The launches of a step of `make(batch)` over time; `result` are their costs.
-
-    `waits` says whether the host waits after each launch, and not only at the end.
-    """
-    if not cuda.gpu()[0]:
-        return modelled(result, waits=waits)
-    step = make(batch)
-    step()  # warm
-    calls, launches, free = [call for stage in step.stages for call in stage], [], 0.0
-    for cost, (asked, returned, end) in zip(result, cuda.stamps(calls, waits), strict=True):
-        begin = max(asked, free, end - cost.seconds)
-        launches.append(Launch(cost.kernel, asked, returned, begin, end))
-        free = end
-    return launches
-
-
-def modelled(
-    result: Sequence[Work], launch: float = LAUNCH, *, waits: bool = False
-) -> list[Launch]:
-    """The same without a GPU: asking takes `launch` seconds, and the device works in order."""
-    launches, now, free = [], 0.0, 0.0
-    for cost in result:
-        begin = max(now + launch, free)
-        free = begin + cost.seconds
-        launches.append(Launch(cost.kernel, now, now + launch, begin, free))
-        now = free if waits else now + launch
-    return launches
-
-
-def busy(launches: Sequence[Launch]) -> float:
-    """The share of the time, from the first asking to the last end, in which the device works."""
-    whole = max(one.end for one in launches) - launches[0].asked
-    return sum(one.end - one.begin for one in launches) / whole
-
-
-def _measured(step: OnDevice) -> list[float]:
-    """Seconds of each launch by events around a graph of its copies; parameters stay."""
-    result = []
-    with step.undone():
-        step()
-        for call in (call for stage in step.stages for call in stage):
-            copies = cuda.graph([[call]] * COPIES)
-            copies()
-            samples = [cuda.seconds(copies) for _ in range(7)]
-            result.append(statistics.median(samples) / COPIES)
-    return result
-
-
-# --- which launch needs what another has left -----------------------------------------------------
-
-
-class Passed(NamedTuple):
-    """An array on its way from one launch to a later one, both by number.
-
-    `array` is its name in the kernel that writes it; `bytes` counts what is read, each once.
-    """
-
-    giver: int
-    taker: int
-    array: str
-    bytes: int
-
-
-def passed_on(traces: Sequence[Trace]) -> list[Passed]:
-    """What each launch reads that an earlier one wrote last, element by element.
-
-    Of traces that are samples, only what the blocks in both of them touch.
-    """
-    result: list[Passed] = []
-    left: list[tuple[int, str, int, np.ndarray]] = []  # a launch, its array, bytes of an element
-    for taker, trace in enumerate(traces):
-        written = []
-        for number, array in enumerate(trace.arrays):
-            mine = trace.array == number
-            if array.shared or not mine.any():
-                continue
-            flags = trace.flags[mine]
-            places, first = np.unique(trace.index[mine], return_index=True)
-            needed = array.start + array.item * places[flags[first] & (WRITE | ATOMIC) != WRITE]
-            for giver, name, item, those in left:
-                if n := len(np.intersect1d(needed, those, assume_unique=True)):
-                    result.append(Passed(giver, taker, name, item * n))
-            if array.const or not (flags & WRITE).any():
-                continue
-            places = np.unique(trace.index[mine][flags & WRITE > 0])
-            written.append((taker, array.name, array.item, array.start + array.item * places))
-        new = np.concatenate([np.empty(0, np.int64), *(those for *_, those in written)])
-        left = [(*who, np.setdiff1d(those, new)) for *who, those in left] + written
-    return result
-
-
-def levels(n_launches: int, passed: Sequence[Passed]) -> list[int]:
-    """How many launches stand before each, one needing the other: 0 if it needs none.
-
-    Launches of one level do not need each other, so they may run side by side.
-    """
-    result = [0] * n_launches
-    for one in sorted(passed, key=lambda one: one.taker):
-        result[one.taker] = max(result[one.taker], 1 + result[one.giver])
-    return result
-
-
-# --- the launches of a training step --------------------------------------------------------------
-
-WAITING = "#d9d9d9"
-ROW = 0.75  # inches from one row of a graph to the next
-
-
-@figure
-def launches_costs(result: Sequence[Work], *, timed: bool = False) -> Axes:
-    """Draw a bar for each launch, in order: the bytes that it moves, or if `timed` its time."""
-    names = [f"{number} {cost.kernel}" for number, cost in enumerate(result)]
-    values = [1e6 * cost.seconds if timed else cost.moved / 1e6 for cost in result]
-    whole = sum(values)
-    _, ax = plt.subplots(figsize=(7.5, 0.9 + 0.28 * len(result)))
-    ax.barh(names, values, 0.66, color=COLORS["device"])
-    for y, (cost, value) in enumerate(zip(result, values, strict=True)):
-        amount = in_words(cost.seconds) if timed else f"{value:.3g} MB"
-        note(ax, f"{amount}, {value / whole:.1%}", (value, y), (5, 0), va="center", fontsize=9)
-    unit = "µs, by the GPU's events" if timed else f"MB between DRAM and a {MODEL}'s L2, a model"
-    ax.set(xlabel=unit, xlim=(0, 1.3 * max(values)))
-    return as_rows(ax, names)
-
-
-@figure
-def needs(traces: Sequence) -> Axes:
-    """Draw the launches of a step as a graph, from their traces: an arrow is an array passed on.
-
-    A row holds launches that do not need each other; below a kernel's name, what it leaves.
-    """
-    passed = passed_on(traces)
-    level = levels(len(traces), passed)
-    rows = [[i for i, group in enumerate(level) if group == row] for row in range(1 + max(level))]
-    places = {i: (column(k), y) for y, row in enumerate(rows) for k, i in enumerate(row)}
-    wide = max(abs(x) for x, _ in places.values()) + 0.5
-    _, ax = plt.subplots(figsize=(max(4.5, 4.4 * wide), 0.5 + ROW * len(rows)))
-    for one in passed:
-        (x0, y0), (x1, y1) = places[one.giver], places[one.taker]
-        far = ROW * (y1 - y0)  # inches; past other rows, it bends around them
-        bend = min(0.7, 1.9 / far) if far > ROW and x0 == x1 else 0
-        bend *= 1 if x0 < 0 else -1
-        look = {"color": OTHERS[one.giver % len(OTHERS)], "connectionstyle": f"arc3,rad={bend}"}
-        ends = (x0, y0 + 0.27), (x1, y1 - 0.27)
-        ax.add_patch(FancyArrowPatch(*ends, arrowstyle="-|>", mutation_scale=9, **look))
-    for i, (x, y) in places.items():
-        left = dict.fromkeys(f"{p.array} {p.bytes:,} B" for p in passed if p.giver == i)
-        box = {
-            "boxstyle": "round,pad=0.35",
-            "facecolor": "white",
-            "edgecolor": OTHERS[i % len(OTHERS)],
-        }
-        text = "\n".join([f"{i} {traces[i].kernel}", *([", ".join(left)] if left else [])])
-        ax.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box)
-    ax.set(xlim=(-wide, wide), ylim=(len(rows) - 0.55, -0.5))
-    ax.axis("off")
-    return ax
-
-
-def column(k: int) -> int:
-    """Where the launch number `k` of a row stands: in the middle, left, right, further left, …"""
-    return (k + 1) // 2 * (-1 if k % 2 else 1)
-
-
-@figure
-def over_time(result: Mapping[str, Sequence[Launch]]) -> np.ndarray:
-    """Draw what host and device do when: a panel for each way, a line for each launch between.
-
-    A line leads from the end of asking to the begin of the work: the flatter, the longer it queued.
-    """
-    _, axes = plt.subplots(len(result), 1, figsize=(8, 0.6 + 1.35 * len(result)), squeeze=False)
-    for ax, (name, launches) in zip(axes[:, 0], result.items(), strict=True):
-        panel(ax, launches)
-        end = launches[-1].end - launches[0].asked
-        ax.set_title(f"{name}: {in_words(end)}", fontsize=10, loc="left")
-    colors = {
-        "host asks": INK,
-        "host waits": WAITING,
-        "device works": COLORS["device"],
+@kinds.cuda_c(
+    "dense backward",
+    lambda mine, x, w, *rest: mine.over(
+        "my_dense", sum(out.size for out in rest[1:]), x, w, *rest, *x.shape, len(w)
+    ),
+    "The first O * D threads have a weight each, the next O a bias, the next N * D an input.",
+    "Subtract from a thread's number what the threads before its kind are. Who is left returns.",
+    by=partial(_right_on, ((), (1, 1, 1), (9, 216, 10), (40, 7, 3)), _dense),
+)
+def challenge_backward():
+    """Three launches that do not need each other are one: side by side without streams."""
+    return """
+extern "C" __global__ void my_dense(const float* x, const float* w, const float* dz, float* dw,
+                                    float* db, float* dx, int N, int D, int O)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, weights = O * D;
+    float sum = 0;
+    if (i < weights) {
+        for (int n = 0; n < N; n++) sum += dz[n * O + i / D] * x[n * D + i % D];
+        dw[i] = sum;
+    } else if (i < weights + O) {
+        for (int n = 0; n < N; n++) sum += dz[n * O + i - weights];
+        db[i - weights] = sum;
+    } else if (i < weights + O + N * D) {
+        int j = i - weights - O;
+        for (int o = 0; o < O; o++) sum += dz[j / D * O + o] * w[o * D + j % D];
+        dx[j] = sum;
     }
-    keys = [Patch(color=color, label=label) for label, color in colors.items()]
-    keys.append(Line2D([], [], color=GREY, linewidth=0.7, label="queued"))
-    look = {"frameon": False, "fontsize": 8, "borderaxespad": 0, "ncols": 4}
-    look |= {"columnspacing": 1, "handlelength": 1.2}
-    axes[0, 0].legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1.02), **look)
-    own = "; each panel has its own scale" if len(result) > 1 else ""
-    axes[-1, 0].set_xlabel(f"µs since the host began to ask{own}")
-    return axes[:, 0]
-
-
-def panel(ax: Axes, launches: Sequence[Launch]) -> None:
-    """One way to make the launches of a step: the host above, the device below."""
-    start, following = launches[0].asked, [*launches[1:], None]
-    for one, after in zip(launches, following, strict=True):
-        asked, returned, begin, end = (1e6 * (time - start) for time in one[1:])
-        waited = 1e6 * ((after.asked if after else one.end) - start)
-        bar = {"height": 0.5, "edgecolor": "white", "linewidth": 0.4}
-        ax.barh(0, waited - returned, left=returned, color=WAITING, height=0.5)
-        ax.barh(0, returned - asked, left=asked, color=INK, **bar)
-        ax.barh(1, end - begin, left=begin, color=COLORS["device"], **bar)
-        ax.plot([returned, begin], [0.25, 0.75], color=GREY, linewidth=0.7)
-    ax.set_yticks([0, 1], ["host", "device"])
-    as_rows(ax, range(2))
+}
+"""

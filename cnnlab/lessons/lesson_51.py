@@ -292,7 +292,7 @@ def greedy(times, n_images):
 def try_example(answer):
     """What is wrong with times and a batch on which the greedy planner should fail."""
     times, n_images = answer()
-    sizes = all(isinstance(size, int) and size > 0 for size in times)
+    sizes = all(isinstance(size, int | np.integer) and size > 0 for size in times)
     if not sizes or not all(0 < seconds < math.inf for seconds in times.values()):
         return f"expected positive seconds by positive whole sizes, got {times!r}"
     taken = greedy(times, n_images)

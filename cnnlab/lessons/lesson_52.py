@@ -76,7 +76,10 @@ def units(p, m, forward, backward):
 
 
 @kinds.formula(
-    lambda rng: {"p": int(rng.integers(2, 20)), "most": int(rng.integers(1, 10)) / 20},
+    lambda rng: {
+        "p": int(rng.integers(2, 20)),  # half of the shares are met exactly, also by floats
+        "most": float(rng.choice([2.0 ** -rng.integers(1, 5), rng.uniform(0.05, 0.5)])),
+    },
     "Set (p − 1) / (m + p − 1) equal to it, and solve for m.",
     "m is a whole number: which way must you round?",
 )
@@ -84,7 +87,7 @@ def micro_batches(p, most):
     """(p − 1) / (m + p − 1) ≤ x means m ≥ (p − 1) (1 − x) / x."""
     from math import ceil
 
-    return max(1, ceil((p - 1) * (1 - most) / most - 1e-9))
+    return max(1, ceil((p - 1) * (1 - most) / most))
 
 
 def rows_are_right(mine) -> str:

@@ -61,10 +61,10 @@ def as_elastic(step) -> str:
 def as_mixing(weigh) -> str:
     """What is wrong with a function that makes mixing matrices, in words; nothing if it is right.
 
-    It is tried on a star, on a ring with a tail, and on two ranks.
+    It is tried on stars, on a ring with a tail, and on two ranks.
     """
-    star = [(0, 1), (0, 2), (0, 3), (0, 4)]
-    for n, edges in ((2, [(0, 1)]), (5, star), (5, [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4)])):
+    stars = [(n, [(0, k) for k in range(1, n)]) for n in (2, 5, 9)]
+    for n, edges in (*stars, (5, [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4)])):
         got = np.asarray(weigh(n, edges), float)
         if got.shape != (n, n):
             return f"for {n} ranks the matrix is {got.shape}, and should be ({n}, {n})"

@@ -148,7 +148,7 @@ def again(chosen: np.ndarray, retrained: np.ndarray) -> Axes:
 
 @kinds.formula(
     lambda rng: dict(
-        zip(NUMBERS, rng.integers((1, 1, 2, 1), (400, 4, 5, 5)).tolist(), strict=True)
+        zip(NUMBERS, rng.integers((1, 1, 2, 1), (400, 4, 5, 6)).tolist(), strict=True)
     ),
     "n // eta of them go on to the second rung. How many epochs have they had by then?",
     "From a rung to the next it takes the difference, for a promoted trial goes on.",
@@ -209,12 +209,14 @@ def as_promotion(answer) -> str:
     for seed in range(300):
         rng, numbers = np.random.default_rng(seed), iter(range(99))
         eta, scores = int(rng.integers(2, 4)), iter((rng.permutation(99) / 100).tolist())
-        sizes = sorted(rng.integers(0, 4 + seed // 20, 3), reverse=True)
+        sizes = sorted(rng.integers(0, 4 + seed // 20, 2 + seed % 3), reverse=True)
         rungs = [{next(numbers): next(scores) for _ in range(n)} for n in sizes]
         best = [sorted(rung, key=rung.get)[::-1][: len(rung) // eta] for rung in rungs]
         promoted = {trial for few in best for trial in few[: int(rng.integers(len(few) + 1))]}
-        left = [(k, t) for k in (1, 0) for t in best[k] if t not in promoted] + [None]
+        order = reversed(range(len(rungs) - 1))
+        left = [(k, t) for k in order for t in best[k] if t not in promoted] + [None]
         got = answer([dict(rung) for rung in rungs], set(promoted), eta)
+        got = tuple(got) if isinstance(got, list) else got
         if got != left[0]:
             why = "" if got in left else "it has gone on before, or may not, "
             return f"{why}expected {left[0]}, got {got}: {rungs=}, {promoted=}, {eta=}"

@@ -61,7 +61,7 @@ def as_times_faster(ratio) -> str:
             steps = np.cumsum(rng.integers(20, 200, 5))
             pair.append((float(rng.uniform(0.001, 0.01)), list(zip(steps, heights, strict=True))))
         pair[0][1][-1] = pair[0][1][-1][0], 0.1  # a training can forget
-        for target in (0.3, 0.6, 0.9):
+        for target in (0.3, 0.6, 0.9, pair[0][1][2][1], pair[1][1][2][1]):
             got, right = ratio(*pair, target), times_faster.model()(*pair, target)
             if (got is None) != (right is None) or (right and not np.isclose(got, right)):
                 return f"of {pair[0]} and {pair[1]} at {target}: expected {right}, got {got}"

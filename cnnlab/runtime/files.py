@@ -23,8 +23,9 @@ def replacing(path: str | Path, *, one_writer: bool = False) -> Iterator[BinaryI
     `path` stays as it was. With `one_writer` that name is always the same, so that killed processes
     leave at most one such file. Raises OSError where it cannot be written.
     """
-    path = Path(path)
-    partial = path.with_name(f".{path.name}-{'partial' if one_writer else uuid.uuid4().hex}")
+    path = Path(os.path.realpath(path))  # where it is a link, that stays
+    name = hashlib.sha256(path.name.encode()).hexdigest()  # a long name has no room for more
+    partial = path.with_name(f".{name[:16] if one_writer else uuid.uuid4().hex}-partial")
     try:
         with open(partial, "wb") as file:
             yield file
@@ -41,7 +42,9 @@ def check_writable(argument: str, path: str | Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{argument}: expected a file in a folder that exists, got {path}")
     try:
-        with open(path.with_name(f".{path.name}-{uuid.uuid4().hex}"), "xb") as file:
+        if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+            raise OSError("it is a device, or read-only")
+        with open(path.with_name(f".{uuid.uuid4().hex}"), "xb") as file:
             Path(file.name).unlink()
     except OSError as error:
         raise ValueError(f"{argument}: expected a writable file, got {path}: {error}") from None

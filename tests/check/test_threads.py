@@ -55,6 +55,18 @@ def test_a_kernel_that_is_not_parallel_is_no_answer(decorated, capsys):
     assert "right on 1 thread, and not parallel" in capsys.readouterr().out
 
 
+def test_serial_loops_below_a_parallel_decorator_are_no_answer(capsys):
+    @numba.njit(parallel=True)
+    def serial(dz, db):
+        for f in range(len(db)):
+            db[f] = 0
+            for n in range(len(dz)):
+                db[f] += dz[n, f].sum()
+
+    assert not check.threaded("conv_backward_bias", serial)
+    assert "no two iterations of a prange write: the loops are serial" in capsys.readouterr().out
+
+
 @numba.njit(parallel=True)
 def sums_of_few_threads(dz, db):
     """Private sums, of only two threads."""
@@ -102,7 +114,7 @@ def test_loops_that_never_end_are_stopped_while_they_are_followed(monkeypatch):
 
 
 def on_elements(dz, db):
-    for f in range(len(db)):
+    for f in numba.prange(len(db)):
         db[f] = dz[0, f, 0, 0]
 
 

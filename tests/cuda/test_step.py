@@ -3,11 +3,11 @@ import pytest
 
 from cnnlab import cuda
 from cnnlab.cuda import step as module
+from cnnlab.cuda.arguments import function_in
 from cnnlab.cuda.occupancy import compiled
 from cnnlab.cuda.step import FusedStep, misfit, shared_bytes, sizes
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import loss_and_gradients
-from cnnlab.measure.gpu import lines_of
 from cnnlab.network import LENET5, Network
 from tests.cuda.examples import NET, N, digits, trained
 from tests.networks import report_network
@@ -108,7 +108,9 @@ def test_no_bank_serves_more_than_two(traces):
 
 def test_a_load_of_the_convolution_serves_four_multiply_adds(traces):
     """A thread's patch of 8 × 8 and its 25 weights: 89 loads for 400 multiply-adds."""
-    loads = traces[0].loads(lines_of("step", "convolve"))
+    text = (cuda.SOURCES / "step.cu").read_text(encoding="utf-8")
+    first, end = (text.count("\n", 0, at) + 1 for at in function_in(text, "convolve").span())
+    loads = traces[0].loads(range(first, end + 1))
     assert loads == 256 * 216 * 89
     assert Network().multiply_adds["conv_forward"] * 256 / loads >= 4
 

@@ -17,11 +17,16 @@ ROW_OF_FOUR = "u += a[4 * i + 2, j]"
 WRAPS = "of a number of rows that four divides: the row two before the first of four is a third one"
 ZEROS = "one tile more, of zeros"
 TILED = "for (int first = 0; first < D; first += 16) {"
+PLANES = "for (int first = 0; first < W; first += 16) {"
+SHARED = "__shared__ float image[C * PLANE], weights[PARAMETERS], pooled[D], dz[O], losses[O];"
+SAME = "with one channel, and K > S, as in the lesson's network"
+SUMS = "__shared__ float room[F * (K > S ? K * K : S * S)][WINDOWS | 1];"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("00b_the_machine", "down", ROW_OF_FOUR, ROW_OF_FOUR.replace("+ 2", "- 2"), 0): WRAPS,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[2] - 1", "[2] + 1"), 0): LONGER,
     ("31_shared_memory", "dense_tiled", TILED, TILED.replace("<", "<="), 0): ZEROS,
+    ("63_any_number_of_bits", "plane_product", PLANES, PLANES.replace("<", "<="), 0): ZEROS,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
@@ -30,6 +35,8 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
         for wide in (TALLER, WIDER)
     },
     ("11_reductions", "Log", "self.loop += 1", "self.loop -= 1", 0): "numbers tell loops apart",
+    ("33_whole_network", "image_gradients", SHARED, SHARED.replace("C *", "C +"), 0): SAME,
+    ("33_whole_network", "image_gradients", SUMS, SUMS.replace("S * S", "S + S"), 0): SAME,
     ("06_registers", "tiles", TILES, TILES.replace("2]", "2] - 1"), 0): LAST,
     ("10_threads", "barrier", "allreduce.let_others_run()", "", 0): "it spins, and is as right",
 }

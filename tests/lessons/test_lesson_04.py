@@ -3,19 +3,29 @@ import numpy as np
 from cnnlab.data import load
 from cnnlab.lessons import lesson_04
 from cnnlab.network import Network
-from cnnlab.plots.stepper import MAX_BYTES
 
 
-def test_one_step_has_a_frame_for_each_event_and_moves_the_parameters():
+def test_one_step_is_drawn_and_taken():
     digits, params = load("digits", n_train=600, n_test=1), Network().parameters(0)
     x, t = digits.train_images, digits.train_labels
     chosen = np.random.default_rng(1).permutation(len(x))[:16]
     expected = params.flat - 0.4 * lesson_04.mean_gradient(params, x[chosen], t[chosen])[1]
-    stepper = lesson_04.one_step(params, x, t, batch=16, rate=0.4)
-    assert len(stepper) == 4 and len(stepper.html.encode()) < MAX_BYTES
+    ax = lesson_04.one_step(params, x, t, batch=16, rate=0.4)
     assert np.allclose(params.flat, expected, atol=1e-6)
     after = lesson_04.mean_gradient(params, x[:512], t[:512])[0]
-    assert f"Loss of 512 images: {after:.2f}." in stepper.html
+    assert f"after the orange step {after:.2f}" in ax.get_title()
+
+
+def test_a_step_in_parts_leaves_the_gradients_of_the_whole():
+    digits, params = load("digits", n_train=37, n_test=1), Network().parameters(0)
+    x, t, grads = digits.train_images, digits.train_labels, Network().zeros()
+    lists, ends = lesson_04.step_in_parts(params, grads, x, t), []
+    for kind in ("whole", "real", "empty"):
+        for _, call in lists[kind]:
+            call()
+        ends.append(grads.flat / len(x))
+    assert np.allclose(ends[:2], lesson_04.mean_gradient(params, x, t)[1], atol=1e-5)
+    assert not ends[2].any()
 
 
 def test_the_suspect_is_right_where_batches_are_full():
@@ -39,6 +49,3 @@ def test_losses_over_seconds_are_medians():
     ax = lesson_04.over_seconds(curves, 1.0)
     assert ax.lines[0].get_ydata().tolist() == [4, 2]
     assert ax.lines[0].get_xdata().tolist() == [100, 200]
-    slow = np.array([0.5, 0.9]), np.array([[3.0, 1.0]])  # begins after the other's end
-    ax = lesson_04.over_seconds(curves | {"slow": slow}, 1.0)
-    assert [line.get_xdata().tolist() for line in ax.lines[:2]] == [[100, 200], [500]]

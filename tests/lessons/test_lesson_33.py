@@ -1,87 +1,73 @@
+"""Lesson 33: its listings are the package's steps, and its pictures show launches over time."""
+
 import numpy as np
 import pytest
 
-from cnnlab.cuda.emulator.traced import Traced
-from cnnlab.cuda.step import FusedStep
-from cnnlab.lessons import lesson_33
-from cnnlab.lessons.lesson_33 import Launch, Work, busy, costs, modelled, timeline
+from cnnlab import cuda
+from cnnlab.cuda.occupancy import ARCHITECTURES, occupancy
+from cnnlab.cuda.step import Layerwise
+from cnnlab.lessons import lesson_33 as lesson
+from cnnlab.measure.gpu import GPUS
 from cnnlab.network import Network
-from tests.cuda.test_cupy_device import stand_in  # noqa: F401
+from tests.lessons import breaking
 
-IMAGES = np.random.default_rng(0).random((8, 1, 28, 28), np.float32)
-
-
-def make(batch):
-    return FusedStep(Network().parameters(), IMAGES, np.arange(8) % 10, batch=batch)
+IMAGES, LABELS = np.random.default_rng(0).random((3, 1, 28, 28), np.float32), np.arange(3)
 
 
-def test_the_slower_of_host_and_device_sets_the_pace():
-    quick, slow = [Work("k", 0, 1.0)] * 3, [Work("k", 0, 5.0)] * 3
-    assert [one.begin for one in modelled(quick, 2.0)] == [2, 4, 6]
-    assert [one.begin for one in modelled(slow, 2.0)] == [2, 7, 12]
-    assert [one.asked for one in modelled(slow, 2.0)] == [0, 2, 4]
-    assert [one.begin for one in modelled(quick, 2.0, waits=True)] == [2, 5, 8]
-    assert busy(modelled(quick, 2.0)) == pytest.approx(3 / 7)
+@pytest.fixture(scope="module")
+def names():
+    """What the lesson's cells with matter define, but for those in CUDA C."""
+    result = {"np": np, "cuda": cuda}
+    cells = breaking.read(breaking.NOTEBOOKS / "33_whole_network.ipynb")
+    for k in breaking.matter(cells):
+        if not cells[k].source.startswith("%%"):
+            exec(cells[k].source, result)
+    return result
 
 
-def test_bytes_are_counted_and_grow_with_the_batch():
-    result = costs(make, [4, 8])
-    assert [cost.kernel for cost in result[4]] == ["image_gradients", "add_and_update"]
-    more = 4 * (784 + 1 + 1 + 2428 + 1) * 4  # of each image pixels, label, number; a row of sums
-    assert result[8][0].moved - result[4][0].moved == pytest.approx(more, rel=0.01)
-    bandwidth = lesson_33.GPUS["T4"].bandwidth
-    assert result[4][0].seconds == pytest.approx(result[4][0].moved / bandwidth)
-    assert (
-        timeline(make, 4, result[4]) == modelled(result[4]) and "not measured" in lesson_33.said()
-    )
+@pytest.mark.parametrize("fused, depth", [(False, 14), (True, 8)])
+def test_the_listings_are_the_steps_of_the_package(names, fused, depth):
+    lines = names["PLAIN"]
+    for launch, operations in names["FUSED"].items() if fused else ():
+        lines = names["fuse"](lines, launch, operations.split())
+    with cuda.traced() as traces:
+        step = Layerwise(Network().parameters(), IMAGES, LABELS, batch=3, fused=fused)
+        step()
+    kernels = [line.split()[0] for line in lines]
+    assert sorted(kernels) == sorted(trace.kernel for trace in traces)
+    with cuda.traced() as mine:
+        for call in names["prepare"](lines, lesson.memory(Network(), IMAGES, LABELS, 3)):
+            call()
+    assert sum(trace.loads() for trace in mine) == sum(trace.loads() for trace in traces)
+    rows = names["ends_at"]([1] * len(traces), names["dependencies"](traces))
+    assert max(rows) == depth
+    if fused:  # launches of a stage do not wait for each other
+        assert rows == [1 + k for k, stage in enumerate(step.stages) for _ in stage]
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_on_a_gpu_events_tell(stand_in, waits):  # noqa: F811
-    result = costs(make, [4])[4]
-    assert [cost.seconds for cost in result] == [0.002 / lesson_33.COPIES] * 2
-    launches = timeline(make, 4, result, waits=waits)
-    assert all(isinstance(one, Launch) and one.asked <= one.returned for one in launches)
-    assert [one.end for one in launches] == pytest.approx([0.002, 0.004])  # an event each
-    assert all(one.begin >= one.asked for one in launches) and launches[1].begin >= 0.002
-    assert "measured on GPU: Tesla T4" in lesson_33.said()
+@pytest.mark.parametrize("architecture, kilobytes", [("sm_75", 64), ("sm_80", 164), ("sm_90", 228)])
+def test_a_block_of_seven_warps_is_alone(names, architecture, kilobytes):
+    registers, _, shared = lesson.registers().results[architecture, 1]
+    warps = ARCHITECTURES[architecture][0]
+    sm = {"warps": warps, "registers": 65_536, "shared memory": kilobytes << 10}
+    held = min(names["resident"](216, registers, shared, sm).values())
+    assert held * 7 / warps == occupancy(216, registers, shared, architecture)
 
 
-def test_work_begins_after_it_was_asked_for_and_after_what_was_there_before(
-    stand_in,  # noqa: F811
-    monkeypatch,
-):
-    stamps = [(0.001, 0.002, 0.003), (0.002, 0.003, 0.005), (0.007, 0.008, 0.009)]
-    monkeypatch.setattr(lesson_33.cuda, "stamps", lambda calls, waits: stamps)
-    launches = timeline(make, 4, [Work("a", 0, 1.0), Work("b", 0, 1.0), Work("c", 0, 0.001)])
-    assert [one.begin for one in launches] == [0.001, 0.003, 0.008]
+def test_clocks_of_data_sheets():
+    clocks = {"T4": 1.58e9, "L4": 2.04e9, "A100": 1.41e9, "H100": 1.98e9}
+    assert {name: gpu.clock for name, gpu in GPUS.items()} == pytest.approx(clocks, rel=0.01)
 
 
-SOURCE = """
-extern "C" __global__ void copy(const float* from, float* to)
-{
-    to[threadIdx.x] = from[threadIdx.x];
-}
-"""
+def test_frames_say_who_waits():
+    runs = {"fast": [(1, 1, 2), (2, 2, 3)], "slow": [(1, 1, 5), (2, 5, 6)]}
+    html = lesson.queue(["a", "b"], runs, "Queues").html
+    assert html.count("<img") == 3
+    assert "has asked for a. fast: 0 in the queue, slow: 0 in the queue" in html
+    assert "has asked for b. fast: 0 in the queue, slow: 1 in the queue" in html
 
 
-def test_costs_are_bars_with_their_shares():
-    result = [Work("a", 3e6, 1e-6), Work("b", 1e6, 3e-6)]
-    ax = lesson_33.launches_costs(result)
-    assert [bar.get_width() for bar in ax.patches] == [3, 1]
-    assert [text.get_text() for text in ax.texts] == ["3 MB, 75.0%", "1 MB, 25.0%"]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0 a", "1 b"]
-    ax = lesson_33.launches_costs(result, timed=True)
-    assert ax.texts[1].get_text() == "3.00 µs, 75.0%" and "events" in ax.get_xlabel()
-
-
-def test_a_graph_has_a_row_for_each_level_and_an_arrow_for_each_array():
-    a, b, c, d = (np.zeros(4, np.float32) for _ in range(4))
-    kernels = Traced(SOURCE, traces := [])
-    for pair in ((a, b), (b, c), (b, d), (c, a)):
-        kernels.launch("copy", (1,), (4,), *pair)
-    ax = lesson_33.needs(traces)
-    assert len(ax.patches) == 3
-    at = {text.get_text().split()[0]: text.get_position() for text in ax.texts}
-    assert [at[n][1] for n in "0123"] == [0, 1, 1, 2] and at["1"][0] != at["2"][0]
-    assert ax.texts[0].get_text() == "0 copy\nto 16 B" and ax.texts[3].get_text() == "3 copy"
+def test_a_graph_has_a_row_for_each_level_and_an_arrow_for_each_wait():
+    ax = lesson.needs(["a", "b", "c", "d"], [1, 2, 2, 3], [[], [0], [0], [1, 2]])
+    at = {text.get_text(): text.get_position() for text in ax.texts if text.get_text()}
+    assert [y for _, y in at.values()] == [1, 2, 2, 3] and len(ax.texts) == 4 + 4

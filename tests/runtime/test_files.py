@@ -77,10 +77,21 @@ def test_killed_writers_leave_one_file_where_there_is_one_writer(tmp_path):
     assert names(tmp_path) == ["a"] and (tmp_path / "a").read_bytes() == b"new"
 
 
+def test_a_long_name_is_written_and_a_link_stays_one(tmp_path):
+    long, link = tmp_path / ("ü" * 120 + ".npz"), tmp_path / "link"
+    link.symlink_to(long)
+    files.check_writable("save", link)
+    with replacing(link) as file:
+        file.write(b"new")
+    assert link.is_symlink() and long.read_bytes() == b"new"
+
+
 @pytest.mark.parametrize("place", ["", "nowhere/a", "a-file/b"])
 def test_a_place_where_nothing_can_be_written_is_refused(tmp_path, place):
     (tmp_path / "a-file").write_text("old")
     with pytest.raises(ValueError, match="save: expected a file in a folder that exists, got"):
         files.check_writable("save", tmp_path / place)
     files.check_writable("save", tmp_path / "a-file")
+    with pytest.raises(ValueError, match=r"save: expected a writable file, got .*: it is a device"):
+        files.check_writable("save", os.devnull)
     assert names(tmp_path) == ["a-file"] and (tmp_path / "a-file").read_text() == "old"

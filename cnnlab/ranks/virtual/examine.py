@@ -22,7 +22,7 @@ class Replay(World):
 
     A receive at one of the sites `late` (None: at any) is seen only after `Wait`; `backwards`, the
     last message that a receive from any source can take comes first. `courses` has what each pair
-    of ranks has sent, `receives` the sites of receives that the program waits for itself, and
+    of ranks has sent, `receives` the sites of receives and Gets that the program waits for, and
     `choices`, for a receive from any source, its rank, its site, and the rank that it took.
     """
 
@@ -30,7 +30,7 @@ class Replay(World):
         super().__init__(*world)
         self.seen_late, self.backwards, self.error = late, backwards, None
         self.courses: dict[tuple[int, int], list] = {}
-        self.receives: dict[tuple, None] = {}
+        self.receives: dict[tuple, str] = {}
         self.choices: list[tuple[int, tuple, int]] = []
 
     def send(self, request: Request) -> None:
@@ -39,7 +39,7 @@ class Replay(World):
         super().send(request)
 
     def late(self, receive: Request) -> bool:
-        self.receives[receive.rank, receive.where] = None
+        self.receives[receive.rank, receive.where] = receive.kind
         return self.seen_late is None or (receive.rank, receive.where) in self.seen_late
 
     def until(self, at: float) -> float:
@@ -96,9 +96,10 @@ def examine(program: Callable, n_ranks: int, *arguments) -> list[Fault]:
 def early_reads(play: Callable, plain: Replay) -> list[Fault]:
     """The receives whose buffers are read before `Wait`."""
     faults = []
-    for rank, where in plain.receives:
+    for (rank, where), kind in plain.receives.items():
         if what := differs(play, plain, late=[(rank, where)]):
-            text = f"the buffer of this receive is read before Wait: {what}"
+            done = "Wait" if kind == "receive" else "Flush or Fence"
+            text = f"the buffer of this {kind} is read before {done}: {what}"
             faults.append(Fault("local concurrency", rank, written(where), text))
     return faults
 

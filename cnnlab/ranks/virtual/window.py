@@ -74,8 +74,10 @@ class Window:
 
     def Get(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Read from another rank's part into an array, which has it after `Flush` or `Unlock`."""
-        place = self._reach("Get", origin, target_rank, target)
-        self.pending[target_rank][-1][1] = raw(origin), place.copy()
+        array, place = raw(origin), self._reach("Get", origin, target_rank, target)
+        if self.world.late(self._request("Get", target_rank)):
+            array[:] = ~array  # what it holds until then is nobody's business
+        self.pending[target_rank][-1][1:3] = (array, array.tobytes()), (array, place.copy())
 
     def Accumulate(self, origin: np.ndarray, target_rank: int, target=None, op="SUM") -> None:
         """Add an array to another rank's part, each element at once."""
@@ -86,7 +88,7 @@ class Window:
     ) -> None:
         """Add one element to another rank's part, and fetch what was there before, at once."""
         before = self._accumulate(origin, target_rank, target_disp, op)
-        self.pending[target_rank][-1][1] = raw(checked("result", result)), before
+        self.pending[target_rank][-1][2] = raw(checked("result", result)), before
 
     def Lock(self, rank: int, lock_type="EXCLUSIVE", assertion: int = 0) -> None:
         """Begin to reach a rank's part, alone or, with a shared lock, together with others."""
@@ -130,12 +132,16 @@ class Window:
 
     def Fence(self, assertion: int = 0) -> None:
         """All ranks: what came before is done, and what comes after begins."""
+        self._usable()
         self.Flush_all()
         self.comm.together("Fence")
         self.fenced = True
 
     def Free(self) -> None:
         """Give the window back, all ranks together."""
+        self._usable()
+        if self.locked or self.pending:
+            raise ValueError("Win.Free: expected Unlock or Fence before, as there was Lock or Put")
         self.comm.together("Win.Free")
         del self.world.resources[self.key]
 
@@ -169,7 +175,8 @@ class Window:
             done += self._latency(rank)  # until this rank knows
         access = Access(self.me, kind, first, first + n_bytes, site())
         self._alone(part, rank, access)
-        self.pending.setdefault(rank, []).append([done, None, access])
+        lent = raw(origin), raw(origin).tobytes()  # until it is done, the array is the call's
+        self.pending.setdefault(rank, []).append([done, lent, None, access])
         return part.memory[first : first + n_bytes]
 
     def _alone(self, part: Exposed, rank: int, access: Access) -> None:
@@ -186,6 +193,7 @@ class Window:
         part.accesses[access.rank, access.kind, access.first, access.last] = access
 
     def _acquire(self, rank: int, alone: bool) -> None:
+        self._usable()
         self.comm._peer("rank", rank)
         if rank in self.locked:
             raise ValueError(f"lock: expected a part that is not locked, got {rank} once more")
@@ -206,10 +214,15 @@ class Window:
             over, request = self.world.history.event(self.me), self._request("Flush", rank)
             request.done = max(done for done, *_ in pending)
             self.world.wait(request)
-            for _, fetched, access in pending:
+            for _, (array, kept), _, access in pending:
                 access.over = over
-                if fetched:
-                    fetched[0][:] = fetched[1]
+                if array.tobytes() != kept:
+                    got = f"got a changed one of {access}"
+                    text = f"window: expected an array left alone until Flush or Fence, {got}"
+                    place = self.me, written(access.where)
+                    raise blamed(ValueError(text), "local concurrency", *place)
+            for place, value in [fetched for _, _, fetched, _ in pending if fetched]:
+                place[:] = value
 
     def _in_turn(self, kind: str, rank: int, n_bytes: int = 0) -> Request:
         """Charge a call, and let those go on who are behind: what they do comes first."""
@@ -222,7 +235,12 @@ class Window:
         mine = self.world, self.me, self.comm.members[rank], 0, self.key
         return Request(kind, *mine, members=self.comm.members, where=site())
 
+    def _usable(self) -> None:
+        if self.key not in self.world.resources:
+            raise ValueError("window: expected one in use, got one that is freed")
+
     def _in_epoch(self, rank: int) -> None:
+        self._usable()
         if rank not in self.locked and not self.fenced:
             raise ValueError(f"window: expected Lock or Fence before, got none for rank {rank}")
 

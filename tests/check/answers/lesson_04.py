@@ -63,32 +63,32 @@ def no_loss(params, x, t, piece, rate):
     one_step(params, x, t, piece, rate)
 
 
-def in_place(theta, v, g, rate, momentum):
-    v *= momentum
+def in_place(theta, v, g, rate, mu):
+    v *= mu
     v += g
     theta -= rate * v
 
 
-def empty(theta, v, g, rate, momentum): ...
+def empty(theta, v, g, rate, mu): ...
 
 
-def renames(theta, v, g, rate, momentum):
-    v = momentum * v + g
+def renames(theta, v, g, rate, mu):
+    v = mu * v + g
     theta -= rate * v
 
 
-def old_velocity(theta, v, g, rate, momentum):
+def old_velocity(theta, v, g, rate, mu):
     theta -= rate * v
-    v[:] = momentum * v + g
+    v[:] = mu * v + g
 
 
-def average(theta, v, g, rate, momentum):
-    v[:] = momentum * v + (1 - momentum) * g
+def average(theta, v, g, rate, mu):
+    v[:] = mu * v + (1 - mu) * g
     theta -= rate * v
 
 
-def changes_the_gradient(theta, v, g, rate, momentum):
-    g += momentum * v
+def changes_the_gradient(theta, v, g, rate, mu):
+    g += mu * v
     v[:] = g
     theta -= rate * v
 
@@ -106,6 +106,7 @@ WRONG = [
     (cause, ..., "not yet answered"),
     (cause, "never shuffled", "never shuffled"),
     (cause, "the rate", "expected one of"),
+    (cause, "joined to another", "joined to another"),
     (accumulated, a_step_for_each, "48 images in pieces of 16"),
     (accumulated, average_of_averages, "53 images in pieces of 16"),
     (accumulated, last_piece_only, "48 images in pieces of 16"),

@@ -45,6 +45,10 @@ def nobody_sends(comm, array):
         comm.Recv(np.empty_like(array), 1)
 
 
+def by_the_library(comm, array):
+    comm.Allreduce(array.copy(), array)
+
+
 RIGHT = [
     (reduce, along_a_tree),
     (rounds, lambda n_ranks: math.ceil(math.log2(n_ranks))),
@@ -54,7 +58,9 @@ WRONG = [
     (reduce, only_for_powers_of_two, "on 3 ranks"),
     (reduce, only_for_equal_values, "on 2 ranks"),
     (reduce, nobody_sends, "deadlock"),
+    (reduce, by_the_library, "comm.Allreduce: expected messages between two ranks"),
     (rounds, lambda n_ranks: n_ranks * 10, "too large"),
+    (rounds, lambda n_ranks: n_ranks.bit_length(), "too large"),
     (half_way, lambda latency, bandwidth: latency * bandwidth / 4, "too small"),
 ]
 shared_ranks.as_in_a_notebook(RIGHT + WRONG)

@@ -30,6 +30,7 @@ RIGHT = [
 WRONG = [
     (blocks, forgets_the_rest, "1 things on 2 ranks"),
     (blocks, all_the_rest_to_the_last, "things on"),
+    (blocks, lambda i, size, n: (n * i // size, n * (i + 1) // size), "1 things on 2 ranks"),
     (blocks, one_too_many, "things on 1 ranks"),
     (blocks, lambda i, size, n: size, "TypeError"),
     (bugs, ["finalize", "reduce", "division"], "finalize, reduce, division"),

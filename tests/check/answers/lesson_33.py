@@ -1,28 +1,54 @@
 """Answers to the exercises of lesson 33, right and wrong."""
 
-from cnnlab import data
-from cnnlab.lessons.lesson_33 import floor, fused, image_by_image, smaller_windows, together
+from cnnlab.lessons.lesson_33 import binds, challenge_backward, fused, path
 from tests.check.changed import changed
 
-TIMES = data.report()["cuda"]["layer_speedups"]
+
+def from_the_end(seconds, needs):
+    """Another way: the longest path that begins at each launch, from the last one back."""
+    rest = {}
+    for k in reversed(range(len(seconds))):
+        after = [rest[j] for j in range(k + 1, len(seconds)) if k in needs[j]]
+        rest[k] = [k, *max(after, key=lambda p: sum(seconds[i] for i in p), default=[])]
+    return max(rest.values(), key=lambda p: sum(seconds[i] for i in p))
+
+
+def most_launches(seconds, needs):
+    """The path with the most launches, not the longest in seconds."""
+    return from_the_end([1] * len(seconds), needs)
+
+
+def to_the_last(seconds, needs):
+    """A path that ends with the last launch, whether it ends last or not."""
+    path = [len(seconds) - 1]
+    while needs[path[0]]:
+        path.insert(0, max(needs[path[0]], key=lambda i: seconds[i]))
+    return path
+
 
 RIGHT = [
-    (together, 104.956 / (97.7 / 1083 + 5.127 / 987 + 2.129 / 5507)),
-    (floor, 240 * 19 * 5e-6),
-    (image_by_image, 60_000 * 19 * 5e-6),
-    (smaller_windows, 100 / 61),
+    (binds, ["launches", "DRAM", "requests", "chain", "clock"]),
+    (path, from_the_end),
     (fused, changed(fused, ("dy * y[i] * (1.0f - y[i])", "dy * (y[i] - y[i] * y[i])"))),
+    (challenge_backward, changed(challenge_backward, ("i < weights + O)", "i < O * D + O)"))),
 ]
 WRONG = [
-    (together, sum(TIMES) / 3, "too large"),
-    (together, 34, "too small"),
-    (floor, 240 * 5e-6, "too small"),
-    (image_by_image, 60_000 * 5e-6, "too small"),
-    (image_by_image, "5.7 s", "expected a number"),
-    (smaller_windows, 400 / 89, "too large"),
+    (binds, ["launches", "requests", "DRAM", "chain", "clock"], "what differs?"),
+    (binds, ["launches", "DRAM", "requests", "requests", "clock"], "what waits?"),
+    (binds, ["clock", "DRAM", "requests", "chain", "clock"], "what is the same?"),
+    (path, most_launches, "takes"),
+    (path, to_the_last, "takes"),
+    (path, lambda seconds, needs: list(range(len(seconds))), "does not need the one before it"),
+    (path, lambda seconds, needs: from_the_end(seconds, needs)[::-1], "does not need"),
+    (path, lambda seconds, needs: max(seconds), "raised TypeError"),
     (fused, changed(fused, ("if (i >= size) return;", "")), "out of bounds"),
     (fused, changed(fused, (" * (1.0f - y[i])", "")), "out["),
     (fused, changed(fused, ("row % S", "row / S")), "elements differ"),
     (fused, changed(fused, ("row / S) * Q", "row) * Q")), "out of bounds"),
     (fused, changed(fused, ("int P = H / S", "int P = W / S")), "out"),
-]
+    (challenge_backward, changed(challenge_backward, ("dw[i] = sum", "dw[i] += sum")), "dw"),
+    (challenge_backward, changed(challenge_backward, ("- weights - O;", "- weights;")), "out of"),
+    (challenge_backward, changed(challenge_backward, ("if (i < weights + O + N * D)", "")), "out"),
+    (challenge_backward, changed(challenge_backward, ("j / D * O + o] * w", "o] * w")), "dx"),
+    (challenge_backward, changed(challenge_backward, ("n < N", "n < 1")), "dw["),
+]  # fmt: skip

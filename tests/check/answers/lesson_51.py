@@ -130,6 +130,7 @@ RIGHT = [
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap)),
     (against_greed, lambda: ({1: 10.0, 5: 11.0, 7: 14.0}, 10)),
     (gradient_in_pieces, with_weights),
+    (against_greed, lambda: ({np.int64(1): 10.0, np.int64(5): 11.0, np.int64(7): 14.0}, 10)),
 ]  # fmt: skip
 WRONG = [
     (fewest_pieces, lambda times, n_images, noise: -(-n_images // max(times)), "expected"),

@@ -38,7 +38,7 @@ RIGHT = [
             m * (forward + backward) + (p - 1) * forward + (p - 1) * backward
         ),
     ),
-    (micro_batches, lambda p, most: ceil(round((p - 1) / most - (p - 1), 9))),
+    (micro_batches, lambda p, most: ceil((p - 1) / most - (p - 1))),
     (rows, lambda a, b, kernel, stride: (a * stride, max(a, b - 1) * stride + kernel * (b > a))),
     (sharded_bytes, lambda n, n_ranks: 12 * (n - n / n_ranks)),
 ]
@@ -46,6 +46,7 @@ WRONG = [
     (units, lambda p, m, forward, backward: m * (forward + backward), "too small"),
     (micro_batches, lambda p, most: int((p - 1) * (1 - most) / most), "too small"),
     (micro_batches, lambda p, most: (p - 1) / most, "too large"),
+    (micro_batches, lambda p, most: int((p - 1) / most - (p - 1)) + 1, "too large"),
     (rows, lambda a, b, kernel, stride: (a, b), "rows(0, 1, kernel=3, stride=1): expected (0, 3)"),
     (rows, lambda a, b, kernel, stride: (a * stride, b * stride + kernel), "expected (0, 1)"),
     (rows, lambda a, b, kernel, stride: (a * stride, (b - 1) * stride + kernel), "as the rank has"),

@@ -1,5 +1,7 @@
 """Answers to the exercises of lesson 55, right and wrong."""
 
+import functools
+
 import numpy as np
 
 from cnnlab.lessons.lesson_55 import beta, elastic, elastics, largest, mixing
@@ -53,10 +55,10 @@ def mixed(n, edges):
     return weights + np.diag(1 - weights.sum(1))
 
 
-def too_heavy(n, edges):
+def too_heavy(n, edges, weight=0.5):
     weights = np.zeros((n, n))
     for i, j in edges:
-        weights[i, j] = weights[j, i] = 0.5
+        weights[i, j] = weights[j, i] = weight
     return weights + np.diag(1 - weights.sum(1))
 
 
@@ -75,6 +77,7 @@ WRONG = [
     (mixing, lambda n, edges: np.full((n, n), 1 / n), "not neighbours"),
     (mixing, lambda n, edges: np.eye(n), "never agree"),
     (mixing, too_heavy, "negative"),
+    (mixing, functools.partial(too_heavy, weight=0.2), "negative"),
     (mixing, lambda n, edges: np.ones(n), "should be (2, 2)"),
     (elastic, elastic_by(late=True), "by the new models"),
     (elastic, elastic_by(mean=True), "by the mean"),

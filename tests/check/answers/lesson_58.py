@@ -52,6 +52,7 @@ RIGHT = [
     (epochs, summed),
     (brackets, by_logarithm),
     (promote, promoter()),
+    (promote, lambda *given: list(promoter()(*given) or ()) or None),
 ]
 WRONG = [
     (epochs, whole_trainings, "epochs("),
@@ -59,6 +60,7 @@ WRONG = [
     (brackets, rounded_down, "longest 81"),
     (brackets, lambda longest, eta: by_logarithm(longest, eta)[::-1], "longest 81"),
     (promote, promoter(lowest=True), "expected"),
+    (promote, lambda rungs, *given: promoter()(rungs[:3], *given), "expected"),
     (promote, promoter(again=True), "gone on before"),
     (promote, promoter(early=True), "may not"),
     (promote, promoter(up=True), "may not"),

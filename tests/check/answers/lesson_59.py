@@ -32,8 +32,8 @@ def a_line(ranks, seconds, n_ranks):
     return float(np.polyval(np.polyfit(ranks, seconds, 1), n_ranks))
 
 
-def reached(curve, target):
-    return next((n for n, accuracy in curve if accuracy >= target), inf)
+def reached(curve, target, more=0):
+    return next((n for n, accuracy in curve if accuracy >= target + more), inf)
 
 
 def in_steps(base, other, target):
@@ -53,6 +53,11 @@ def at_the_end(base, other, target):
     return times_faster.model()(base, other, target)
 
 
+def only_above(base, other, target):
+    a, b = (s * reached(curve, target, 1e-9) for s, curve in (base, other))
+    return None if inf in (a, b) else a / b
+
+
 RIGHT = [
     (lies, SEVEN),
     (lies, tuple(SEVEN)),
@@ -70,6 +75,7 @@ WRONG = [
     (superstep_model, on_average, "expected"),
     (forecast, a_line, "log2 P at 64: expected"),
     (times_faster, in_steps, "expected"),
+    (times_faster, only_above, "expected"),
     (times_faster, infinite, "expected None"),
     (times_faster, at_the_end, "got None"),
 ]

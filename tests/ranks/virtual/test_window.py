@@ -109,12 +109,77 @@ def test_two_ranks_at_one_place_are_named(program, ranks, place):
         assert f"of rank {rank} (test_window.py:" in str(raised.value)
 
 
+def in_an_epoch(call, then):
+    """A program that makes a call with an array, then something else, and ends the epoch."""
+
+    def program(comm):
+        window, array = made(comm), np.ones(1)
+        window.Fence()
+        getattr(window, call)(array, (comm.rank + 1) % comm.size)
+        seen = then(window, array)
+        window.Fence()
+        window.Free()
+        return seen
+
+    return program
+
+
+def changed(window, array):
+    array[0] = 5
+
+
+@pytest.mark.parametrize(
+    "program, kind, said",
+    [
+        *(
+            (in_an_epoch(call, changed), "local concurrency", "expected an array left alone until")
+            for call in ("Put", "Get", "Accumulate")
+        ),
+        (
+            in_an_epoch("Get", lambda window, array: array[0]),
+            "local concurrency",
+            "this Get is read",
+        ),
+        (
+            in_an_epoch("Put", lambda window, array: window.Free()),
+            "invalid parameter",
+            "or Fence before",
+        ),
+        (lambda comm: made(comm).Put(np.ones(1), 0), "invalid parameter", "expected Lock or Fence"),
+        (
+            lambda comm: (window := made(comm)).Free() or window.Lock(0),
+            "invalid parameter",
+            "is freed",
+        ),
+        (
+            lambda comm: (window := made(comm)).Lock(0) or window.Free(),
+            "invalid parameter",
+            "Unlock or",
+        ),
+    ],
+)
+def test_arrays_of_calls_under_way_and_ends_that_are_missing_are_named(program, kind, said):
+    fault = examine(program, 2)[0]
+    assert fault.kind == kind and said in fault.text and fault.line.startswith("test_window.py:")
+
+
 def other_places(comm):
     window = made(comm)
     window.Fence()
     window.Put(np.ones(1), 0, comm.rank)
     window.Fence()
     window.Free()
+
+
+def get_and_put(comm):
+    window, array = made(comm), np.ones(1)
+    window.Fence()
+    window.Get(array, (comm.rank + 1) % comm.size)
+    window.Fence()
+    window.Put(array + 1, (comm.rank + 1) % comm.size, 2)
+    window.Fence()
+    window.Free()
+    return array[0]
 
 
 def accumulate(comm):
@@ -140,7 +205,7 @@ def flushed(comm):
     window.Free()
 
 
-@pytest.mark.parametrize("program", [other_places, accumulate, flushed])
+@pytest.mark.parametrize("program", [other_places, get_and_put, accumulate, flushed])
 def test_their_correct_twins_raise_nothing(program):
     world = World(3)
     world.run(program)

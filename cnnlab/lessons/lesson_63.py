@@ -1,0 +1,237 @@
+"""The exercises of lesson 63, its charts, and the steps of a product of bit planes."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cnnlab.check import kinds
+from cnnlab.measure.timing import Timing
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, measured, note, style
+
+COUNTS = ("vpopcnt", "vpshufb", "popcnt", "cnt")  # what counts bits in vectors, else in words
+
+
+def counted_by(kernel) -> str:
+    """The instruction by which a compiled kernel counts bits, from its assembly; shuffles look up.
+
+    Where it has none of COUNTS, the compiler counts with shifts and additions.
+    """
+    code = "\n".join(kernel.inspect_asm().values())
+    matches = (re.search(rf"^\s+({name}\w*)", code, re.MULTILINE) for name in COUNTS)
+    return next((each[1] for each in matches if each), "shifts and additions")
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
+    """Step through the product of two rows of unsigned numbers (K), a pair of planes at a time."""
+    frames, captions, total = [], [], 0
+    for i in range(x_bits):
+        for j in range(w_bits):
+            both = (x >> i & 1) & (w >> j & 1)
+            total += int(both.sum()) << (i + j)
+            with style():
+                ax = Figure((4.4, 2.5)).subplots()
+            ax.set(xlim=(-2.2, len(x)), ylim=(-0.3, x_bits + w_bits + 2.1))
+            ax.axis("off")
+            rows = [(f"x, plane {k}", x >> k & 1, k == i) for k in reversed(range(x_bits))]
+            rows += [(f"w, plane {k}", w >> k & 1, k == j) for k in reversed(range(w_bits))]
+            for y, (name, bits, now) in enumerate([*rows, ("AND", both, True)][::-1]):
+                y += 0.6 * (y > 0)
+                ax.text(-0.2, y + 0.45, name, ha="right", va="center", color=INK if now else GREY)
+                for k, bit in enumerate(bits):
+                    color = COLORS["device" if y == 0 else "vector"] if bit and now else "#eeeeee"
+                    ax.add_patch(plt.Rectangle((k, y), 0.92, 0.9, color=color))
+                    look = {"color": "white" if bit and now else INK, "fontsize": 9}
+                    ax.text(k + 0.46, y + 0.45, bit, ha="center", va="center", **look)
+            ones, times = both.sum(), 2 ** (i + j)
+            captions.append(f"Ones: {ones}, each counts {times}. The sum is {total}.")
+            frames.append(ax.figure)
+    return stepper(frames, title="A product, in pairs of planes", captions=captions)
+
+
+@measured
+def rungs(timings: Mapping[str, Timing], words: int, bound: Timing) -> Axes:
+    """Draw picoseconds a word, a bar for each kernel, and the bound as a line."""
+    _, ax = plt.subplots(figsize=(7.2, 0.5 * len(timings) + 1.0))
+    for name, timing in timings.items():
+        low, middle, high = (1e12 * s / words for s in (timing.low, timing.median, timing.high))
+        ax.barh(name, middle, color=COLORS["vector"], height=0.6)
+        ax.plot([low, high], [name, name], color=INK, lw=1)
+        ax.text(high, name, f"  {middle:.0f}", va="center", fontsize=9)
+    ax.axvline(1e12 * bound.median, color="black", ls="--", lw=1, label="AND, count, add alone")
+    ax.set_xlabel("ps for a word of 64 products")
+    ax.margins(x=0.1)
+    ax.legend(loc="lower right", fontsize=9)
+    return as_rows(ax, list(timings))
+
+
+@measured
+def by_passes(timings: Mapping[tuple, Timing], blas: Timing, once: float, each: float) -> Axes:
+    """Draw milliseconds over passes, p · q, with the model's line, and float32's time."""
+    _, ax = plt.subplots(figsize=(7.2, 3.4))
+    ax.set(xscale="log", yscale="log", xlabel="passes, p · q", ylabel="ms")
+    ax.set_xscale("log", base=2)
+    ax.margins(0.1)
+    n = np.array([p * q for p, q in timings])
+    fine = np.geomspace(1, n.max())
+    ax.plot(fine, 1e3 * (once + each * fine), color=GREY, ls="--", label="once + passes")
+    ax.axhline(1e3 * blas.median, color=COLORS["device"], label="float32, NumPy, one thread")
+    ax.plot(n, [1e3 * t.median for t in timings.values()], "o", color=COLORS["vector"])
+    for (p, q), timing in timings.items():
+        offset, side = ((-6, 6), "right") if (p, q) == (4, 1) else ((6, -12), "left")
+        note(ax, f"w{q}a{p}", (p * q, 1e3 * timing.median), offset, ha=side, fontsize=9)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+@figure
+def accuracies(results: Mapping[str, Sequence[float]], marked: Sequence[str]) -> Axes:
+    """Draw test accuracy in per cent: a point for each seed, a line at the mean of each setting."""
+    _, ax = plt.subplots(figsize=(7.2, 0.34 * len(results) + 0.9))
+    for name, values in results.items():
+        color = COLORS["device"] if name in marked else COLORS["vector"]
+        ax.plot(values, [name] * len(values), "o", ms=4, alpha=0.6, color=color)
+        ax.plot(np.mean(values), name, "|", ms=16, mew=2, color=color)
+    ax.set_xlabel("% of test images, five seeds")
+    return as_rows(ax, list(results))
+
+
+@figure
+def shares(weights: Mapping[str, tuple[np.ndarray, float]]) -> Axes:
+    """Draw, for each scale, how many of 100 weights are at each of its levels."""
+    _, axes = plt.subplots(1, len(weights), figsize=(7.2, 2.3), sharey=True)
+    for ax, (name, (levels, _)), color in zip(
+        axes, weights.items(), colors(list(weights)), strict=True
+    ):
+        at, n = np.unique(levels, return_counts=True)
+        ax.bar([f"{level + 0.0:g}" for level in at], 100 * n / levels.size, color=color)
+        ax.set(title=name, xlabel="level")
+    axes[0].set_ylabel("of 100 weights")
+    return axes
+
+
+# --- the exercises --------------------------------------------------------------------------------
+
+
+@kinds.formula(
+    lambda rng: {
+        "bits": int(rng.integers(1, 9)),
+        "product": int(rng.integers(0, 10_000)),
+        "sum_x": int(rng.integers(0, 5_000)),
+    },
+    "With u from 0 to 2^bits − 1, a weight is w = 2 u − (2^bits − 1). Put that into Σ w x.",
+    "Σ w x = 2 Σ u x − (2^bits − 1) Σ x. One bit is the mixed product above.",
+)
+def odd(bits, product, sum_x):
+    """One sum over x corrects for any number of bits: no pass more, and no zero among levels."""
+    return 2 * product - (2**bits - 1) * sum_x
+
+
+def _as_ternary(dot) -> str:
+    rng = kinds.generator()
+    for n in (1, 5, 64, 100, 200):
+        x, w = rng.integers(0, 2, n), rng.integers(-1, 2, n)
+        words = [packed(bits) for bits in (x, w > 0, w < 0)]
+        kept = [each.copy() for each in words]
+        got, expected = dot(*words, ones), int(x @ w)
+        if any(not np.array_equal(a, b) for a, b in zip(words, kept, strict=True)):
+            return "the words that are given are changed"
+        if np.ndim(got) or got != expected:
+            return f"{n} numbers: expected {expected}, got {got}"
+    return ""
+
+
+@kinds.tested(
+    _as_ternary,
+    "Which x meet a weight of +1? Those are the ones of an AND.",
+    "Ones that x has in common with `plus`, less ones that it has in common with `minus`.",
+)
+def ternary(x, plus, minus, count):
+    """Two masks, two passes: as many as for two bits, and nothing to correct."""
+    return count(x & plus) - count(x & minus)
+
+
+@kinds.labels(
+    ["sound", "shift missing", "top plane", "padding counted", "zeros around"],
+    [
+        "which sign has the plane that stands for 8?",
+        "how many words do 100 numbers take, and how many bits have these?",
+        "how much does an AND of plane 1 with plane 1 count?",
+        "what is 2 · 3 − 3?",
+        "by how much is it off, and how many taps lie outside?",
+    ],
+    "Work each out by hand, as it should be. Which step gives the number printed?",
+    "One is sound. How many bits do two words have?",
+)
+def diagnosis():
+    """A weight of −8 was +8; 28 bits of padding agree; passes count 1; right; five taps are −1."""
+    return ["top plane", "padding counted", "shift missing", "sound", "zeros around"]
+
+
+def _as_seven(total) -> str:
+    rng = kinds.generator()
+    for n in (1, 3, 16):
+        words, calls = rng.integers(0, 2**64, (7, n), dtype=np.uint64), []
+
+        def count(row, calls=calls, n=n):
+            if np.shape(row) != (n,):
+                raise ValueError(f"count: expected a row of {n}, got shape {np.shape(row)}")
+            calls.append(1)
+            return ones(row)
+
+        got, expected = total(words.copy(), count), ones(words)
+        if np.ndim(got) or got != expected:
+            return f"7 × {n} words: expected {expected} ones, got {got}"
+        if len(calls) > 3:
+            return f"{len(calls)} counts, and three are enough"
+    return ""
+
+
+@kinds.tested(
+    _as_seven,
+    "Three bits a, b, c have the sum a ^ b ^ c, and a carry where two of them are ones.",
+    "Two adders leave two carries and a sum; a third adder takes the sum in; then add up carries.",
+)
+def challenge_seven(words, count):
+    """Four full adders, 20 operations, spare four of seven counts. Carries count 2 and 4."""
+
+    def adder(a, b, c):
+        return a ^ b ^ c, (a & b) | ((a ^ b) & c)
+
+    a, b, c, d, e, f, g = words
+    first, twos_1 = adder(a, b, c)
+    second, twos_2 = adder(d, e, f)
+    one, twos_3 = adder(first, second, g)
+    two, four = adder(twos_1, twos_2, twos_3)
+    return count(one) + 2 * count(two) + 4 * count(four)
+
+
+def packed(bits: np.ndarray) -> np.ndarray:
+    """A row of bits as 64-bit words, the rest filled with zeros."""
+    room = np.zeros(-(-len(bits) // 64) * 64, np.uint8)
+    room[: len(bits)] = bits
+    return np.packbits(room, bitorder="little").view(np.uint64)
+
+
+def ones(words: np.ndarray) -> int:
+    """The number of ones in an array of words."""
+    return int(np.bitwise_count(words).sum())
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of five, and half the width of its 95 % interval: 2.78 standard errors."""
+    return float(np.mean(values)), 2.78 * float(np.std(values, ddof=1)) / 5**0.5
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean of five and its 95 % interval, as text."""
+    return "{:.2f} ± {:.2f}".format(*interval(values))
