@@ -135,8 +135,8 @@ def over_sizes(panels: Mapping[str, Mapping[tuple[str, int], np.ndarray]]) -> np
     """
     _, axes = plt.subplots(1, len(panels), figsize=(10, 3.8), sharey=True)
     for ax, (name, timings) in zip(axes, panels.items(), strict=True):
-        ways, sizes = (list(dict.fromkeys(one)) for one in zip(*timings, strict=True))
-        for way, ink in zip(ways, colors(ways), strict=True):
+        methods, sizes = (list(dict.fromkeys(one)) for one in zip(*timings, strict=True))
+        for way, ink in zip(methods, colors(methods), strict=True):
             middle, low, high = 1e6 * np.array([timings[way, n] for n in sizes]).T
             error = middle - low, high - middle
             ax.errorbar(sizes, middle, error, fmt="o-", color=ink, markersize=4, label=way)
