@@ -235,15 +235,24 @@ def challenge(mine: Callable, arrays: Sequence, calls: Mapping, cap: float, repe
 # --- the exercises --------------------------------------------------------------------------------
 
 
-def differs(mine, model, draw):
-    """What is wrong with a function, in words, on the arguments that `draw` makes."""
+def differs(mine, model, draw, known=()):
+    """What is wrong with a function, in words, on known arguments and those that `draw` makes."""
     rng = kinds.generator()
-    for _ in range(TABLES):
-        given = draw(rng)
+    for given in itertools.chain(known, (draw(rng) for _ in range(TABLES))):
         got, expected = mine(**given), model(**given)
         if got != expected and not math.isclose(got, expected):
             return f"expected {expected:g}, got {got!r}, with {given}"
     return ""
+
+
+# Two images are fastest by FFT, of which no third image fits: three are fastest by im2col alone.
+NOT_BY_THE_BEST_OF_TWO = {
+    "times": {"im2col": {1: 3.0, 2: 1.0}, "FFT": {1: 1.0, 2: 4.0}},
+    "workspaces": {"im2col": {1: 1, 2: 2}, "FFT": {1: 2, 2: 1}},
+    "n_images": 3,
+    "cap": 1,
+    "change": 4.0,
+}
 
 
 def draw_tables(rng):
@@ -260,7 +269,7 @@ def draw_tables(rng):
 
 
 @kinds.tested(
-    lambda mine: differs(mine, recurrence.model(), draw_tables),
+    lambda mine: differs(mine, recurrence.model(), draw_tables, [NOT_BY_THE_BEST_OF_TWO]),
     "T(n) is not enough: what a micro-batch costs depends on the way of the one before it. Let "
     "T(n, a) be the least seconds for n images of which the last are computed by way a.",
     "The first micro-batch changes nothing. The cap holds for each by itself. Where nothing "
