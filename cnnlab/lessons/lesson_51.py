@@ -245,7 +245,7 @@ def differs(mine, model, draw, known=()):
     return ""
 
 
-# Two images are fastest by FFT, of which no third image fits: three are fastest by im2col alone.
+# Two images take the least time by FFT, three by im2col alone: a single one by FFT does not fit.
 NOT_BY_THE_BEST_OF_TWO = {
     "times": {"im2col": {1: 3.0, 2: 1.0}, "FFT": {1: 1.0, 2: 4.0}},
     "workspaces": {"im2col": {1: 1, 2: 2}, "FFT": {1: 2, 2: 1}},
