@@ -162,7 +162,7 @@ def parameters():
 )
 @numba.njit
 def sigmoid_kernel(z, y):
-    """Each z of one array gives the y at the same place; with `1` for `one`, float64 again."""
+    """As in `sigmoid_backward`, a float32 `one` keeps the arithmetic in float32."""
     one, z, y = np.float32(1), z.reshape(z.size), y.reshape(y.size)
     for m in range(z.size):
         y[m] = one / (one + np.exp(-z[m]))
