@@ -1,17 +1,7 @@
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import challenge
-
-matplotlib.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize("floor, bound", [(0.5, ["roof"]), (None, [])])
