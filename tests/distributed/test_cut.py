@@ -22,7 +22,6 @@ from cnnlab.network import (
     MaxPool,
     Network,
     Pad,
-    Pool,
     ReLU,
     Sigmoid,
 )
@@ -30,6 +29,7 @@ from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.ranks.virtual import World, examine
 from cnnlab.training import OPTIMIZERS, checkpoint, train
 from tests.distributed.uncut import DIGITS, check_virtual, steps
+from tests.networks import MIXED
 from tests.ranks.programs import run
 
 GRAPHS = {"inception", "residual"}
@@ -146,14 +146,6 @@ def test_no_method_has_a_fault_that_mpi_would_hide(make):
 # --- layers in pieces -----------------------------------------------------------------------------
 
 REFERENCE = KERNELS["reference"]
-# Windows that leave rows over, fixed weights, and a layer below the first that learns.
-MIXED = Network(
-    (
-        *(MaxPool(2), Conv(3, 2), ReLU(), AveragePool(2), Conv(5, 3), Pool(2), Sigmoid()),
-        *(Dense(4), Sigmoid()),
-    ),
-    (2, 19, 23),
-)
 
 
 @pytest.mark.parametrize("by", CUTS)

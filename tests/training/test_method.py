@@ -2,19 +2,16 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.kernels import KERNELS
-from cnnlab.network import Network
-from cnnlab.training import Method, Replica, Sgd, method
+from cnnlab.training import Method, method
 from cnnlab.training.method import digest
+from tests.replicas import replica_of
 
 DIGITS = load("digits", 330, 100)
 
 
 def test_an_epoch_tells_of_every_image_and_returns_their_loss(monkeypatch):
     monkeypatch.setattr(method, "IN_A_ROW", 100)
-    said, params = [], Network().parameters()
-    data = DIGITS.train_images, DIGITS.train_labels
-    replica = Replica(KERNELS["vector"], params, *data, 10, Sgd(0.1))
+    said, replica = [], replica_of(DIGITS, batch=10)
     loss = Method().epoch(replica, np.arange(330), lambda *news: said.append(news))
     assert [n for _, n in said] == [100, 100, 100, 30]
     assert loss == pytest.approx(sum(part for part, _ in said)) and loss > 0

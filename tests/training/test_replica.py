@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,15 +10,12 @@ from cnnlab.network import LENET5, Network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd
 from tests.networks import report_network
+from tests.replicas import replica_of
 
 DIGITS = load("digits", 330, 100)
 
 
-def replica(name, batch=8, rate=0.5, seed=0, network=None):
-    strategy, network = KERNELS[name], network or Network()
-    params = network.parameters(seed, strategy.dtype)
-    data = DIGITS.train_images, DIGITS.train_labels
-    return Replica(strategy, params, *data, batch, Sgd(rate))
+replica = functools.partial(replica_of, DIGITS)
 
 
 def test_a_step_on_no_image_is_none():
