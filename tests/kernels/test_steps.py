@@ -72,6 +72,17 @@ def test_infinite_weights_give_nan_only_where_the_reference_has_it(n):
     assert (np.isnan(grads.flat) == np.isnan(right.flat)).all()
 
 
+def test_the_same_images_give_the_same_bits():
+    network = NETWORKS["average"]
+    params, (x, labels) = parameters(network), batch(network, 37)
+    result = []
+    for _ in range(2):
+        grads = network.zeros()
+        loss = loss_and_gradients(KERNELS["vector"], params, x, labels, grads)
+        result.append((loss, grads.flat.tobytes()))
+    assert result[0] == result[1]
+
+
 @pytest.mark.parametrize("activation", [ReLU(), Sigmoid()])
 def test_the_largest_number_of_a_window_is_found_again_below_an_activation(activation):
     """Once, the activation was done in place, and no number of the window equalled its result."""
