@@ -76,7 +76,8 @@ def serial_fractions(curves: Mapping[str, Sequence[tuple[int, float]]]) -> Axes:
     for color, (name, row) in zip(colors(list(curves)), curves.items(), strict=True):
         ax.plot(*zip(*row, strict=True), "o-", color=color, label=name)
     values = [fraction for row in curves.values() for _, fraction in row]
-    ax.set(xlabel="workers", ylabel="serial fraction", ylim=(min(-0.4, *values), max(1.05, *values)))
+    ax.set(xlabel="workers", ylabel="serial fraction")
+    ax.set_ylim(min(-0.4, *values), max(1.05, *values))
     ax.set_xticks(sorted({p for row in curves.values() for p, _ in row}))
     ax.legend(frameon=False, fontsize=9)
     return ax
