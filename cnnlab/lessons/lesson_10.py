@@ -22,6 +22,7 @@ def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
     """A step by vector and threads; and by networks on their own, 1 and n at a time."""
     rivals = bench.contestants(["vector", "threads"], data, batch, n_threads, None)
     own = bench.OnTheirOwn(rivals["vector"], n_threads)
+    own.order = own.order[: 32 * batch]  # of its 128 steps: far longer than it takes to start
     others = {f"{n} on their own": functools.partial(own, n) for n in (1, n_threads)}
     with own.threads:
         return bench.step_times(rivals, others=others, repeats=7, min_time=0.02)
@@ -32,27 +33,29 @@ def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
 
 @measured
 def over(
-    ticks: Sequence, series: Mapping[str, Sequence], bounds: Mapping, axes: tuple[str, str]
+    ticks: Sequence | Mapping, series: Mapping[str, Sequence], bounds: Mapping, axes: tuple
 ) -> Axes:
-    """Draw timings, lists of seconds or ratios with intervals, and dashed bounds, over settings."""
+    """Draw timings, lists of seconds or ratios, and dashed bounds, over settings or a mapping's."""
     _, ax = plt.subplots(figsize=(7, 3.2))
-    labels, last = [], len(ticks) - 1
+    labels, at = [], list(ticks.values() if isinstance(ticks, Mapping) else range(len(ticks)))
     scale = 1e6 if "µs" in axes[1] else 1
     for (name, each), color in zip(series.items(), colors(list(series)), strict=True):
         each = [Timing(name, tuple(r)) if isinstance(r, list) else r for r in each]
         points = [(getattr(r, "median", None) or r.value, r.low, r.high) for r in each]
         value, low, high = scale * np.array(points).T
-        ax.errorbar(range(len(value)), value, [value - low, high - value], fmt="o-", color=color)
-        labels.append((last, value[-1], name, color))
+        ax.errorbar(at, value, [value - low, high - value], fmt="o-", color=color)
+        labels.append((at[-1], value[-1], name, color))
     for name, values in bounds.items():
-        ax.plot(scale * np.array(values), "--", color=GREY, linewidth=1.2)
-        labels.append((last, scale * values[-1], name, GREY))
-    ax.set(xlabel=axes[0], ylabel=axes[1], yscale="log")
-    ax.set_xticks(range(len(ticks)), ticks)
-    ax.minorticks_off()
-    few = ax.get_ylim()[1] > 8 * ax.get_ylim()[0]
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1, 1.2, 1.5, 2, 3, 5, 7)))
-    ax.yaxis.set_major_formatter("{x:g}")
+        ax.plot(at, scale * np.array(values), "--", color=GREY, linewidth=1.2)
+        labels.append((at[-1], scale * values[-1], name, GREY))
+    ax.set(xlabel=axes[0], ylabel=axes[1])
+    ax.set_xticks(at, list(ticks))
+    bottom, top = ax.get_ylim()
+    if top > 4 * bottom:
+        ax.set_yscale("log")
+        ax.minorticks_off()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
     label_ends(ax, labels)
     return ax
 
@@ -66,26 +69,20 @@ def bars(ax: Axes, spans: Sequence[Span], n_tasks: int) -> None:
 
 
 @measured
-def shares(
-    who: Mapping[str, Sequence[tuple[int, int]]], sizes: np.ndarray, n_threads: int
-) -> np.ndarray:
-    """Draw how much each thread computed, a panel for each schedule; dashed: an even share.
-
-    `who` has tasks and their threads, in the order in which they were taken from the queues;
-    `sizes` what there was to do.
-    """
-    height = 0.8 + len(who) * (0.4 + 0.22 * n_threads)
-    _, axes = plt.subplots(len(who), figsize=(8, height), sharex=True, squeeze=False)
-    for ax, (name, taken) in zip(axes[:, 0], who.items(), strict=True):
-        ends, spans = np.zeros(n_threads), []
-        for task, thread in taken:
-            spans.append((thread, task, ends[thread], ends[thread] + sizes[task]))
-            ends[thread] += sizes[task]
-        bars(ax, spans, len(sizes))
-        ax.axvline(sizes.sum() / n_threads, color=GREY, linestyle="--", linewidth=1.2)
+def joins(panels: Mapping[str, tuple[Sequence[Span], Timing]], ideal: float) -> np.ndarray:
+    """Draw schedules on virtual cores in µs, and when real threads joined; dashed: `ideal`."""
+    n_threads = 1 + max(span[0] for spans, _ in panels.values() for span in spans)
+    most = max(span[3] for spans, _ in panels.values() for span in spans)
+    height = 0.8 + len(panels) * (0.4 + 0.22 * n_threads)
+    _, axes = plt.subplots(len(panels), figsize=(8, height), sharex=True, squeeze=False)
+    for ax, (name, (spans, real)) in zip(axes[:, 0], panels.items(), strict=True):
+        bars(ax, spans, len(spans))
+        ax.axvline(ideal, color=GREY, linestyle="--", linewidth=1.2)
+        ax.axvspan(1e6 * real.low, 1e6 * real.high, color=INK, alpha=0.25, linewidth=0)
+        ax.axvline(1e6 * real.median, color=INK, linewidth=1.5)
         ax.set_title(name, fontsize=10, loc="left")
-        ax.set(ylim=(n_threads - 0.4, -0.6), yticks=range(n_threads), ylabel="thread")
-    axes[-1, 0].set_xlabel("rows of results")
+        ax.set(ylim=(n_threads - 0.4, -0.6), yticks=range(n_threads), ylabel="core")
+    axes[-1, 0].set(xlim=(0, 1.25 * most), xlabel="µs (dashed: an even share; black: real threads)")
     return axes[:, 0]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from cnnlab.kernels import allreduce
 from cnnlab.lessons import lesson_10 as lesson
+from cnnlab.measure.timing import Timing
 from tests.lessons import breaking
 
 
@@ -35,6 +36,8 @@ def test_its_barrier_counts_on_like_that_of_the_package(cells):
     assert counts[allreduce.BARRIER] == 6 and (allreduce.BARRIER, counts.size) == (8, 24)
 
 
-def test_work_is_drawn_on_the_thread_that_did_it():
-    (ax,) = lesson.shares({"blocks": [(1, 0), (0, 0), (2, 1)]}, np.array([1, 2, 3]), 2, title="T")
-    assert sorted((b.get_y() + 0.4, b.get_x()) for b in ax.patches) == [(0, 0), (0, 2), (1, 0)]
+def test_tasks_are_drawn_on_their_cores_and_the_join_of_real_threads_over_them():
+    spans, real = [(1, 0, 0, 2), (0, 1, 0, 3)], Timing("", (4e-6,))
+    (ax,) = lesson.joins({"blocks": (spans, real)}, 2.5, title="T")
+    assert {(b.get_y() + 0.4, b.get_width()) for b in ax.patches} >= {(0, 3), (1, 2)}
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([2.5, 4])
