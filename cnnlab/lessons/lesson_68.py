@@ -12,6 +12,8 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, label_ends, style
 
 STAYS = "output", "weight", "input"
+PARTS = COLORS["vector"], COLORS["loops"], GREY
+CHIPS = COLORS["vector"], COLORS["device"]
 
 
 def cycles(M, K, N, stays, R, C):
@@ -29,37 +31,66 @@ def steps(arrays: Mapping[str, Sequence[dict]]) -> Stepper:
     frames, captions = [], []
     for k in range(max(map(len, arrays.values()))):
         with style():
-            page = Figure((3.3 * len(arrays), 2.9))
-            axes = page.subplots(1, len(arrays))
+            page = Figure((3.2 * len(arrays), 3.5), layout="none")
         words = []
-        for ax, (name, states) in zip(axes, arrays.items(), strict=True):
-            state = states[min(k, len(states) - 1)]
-            busy = elements(ax, state)
-            ax.set_title(name, fontsize=9, loc="left")
-            words.append(f"{name}: {state['phase']}, {busy} busy")
+        for n, (name, states) in enumerate(arrays.items()):
+            at = n / len(arrays), 0.01, 1 / len(arrays), 0.92
+            ax, t = page.add_axes(at, aspect="equal"), min(k, len(states) - 1)
+            ax.set_title(f"{name}, {states[t]['phase']}", fontsize=9)
+            ax.axis("off")
+            edges(ax, states, t)
+            words.append(f"{name}: {elements(ax, states[t])} of {states[t]['stays'].size} work")
         frames.append(page)
         captions.append(f"Cycle {k + 1}. {'; '.join(words)}.")
     return stepper(frames, title="Numbers move, one element a cycle", captions=captions)
 
 
+def number(ax: Axes, value: float, x: float, y: float, color: str) -> None:
+    if np.isfinite(value):
+        look = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 9,
+            "weight": "bold",
+            "antialiased": False,
+        }
+        ax.text(x, y, f"{value:g}", color=color, **look)
+
+
 def elements(ax: Axes, state: dict) -> int:
-    """One array: in each element what stays, at its left and upper edge what came; how many work."""
+    """Draw what stays and what has come in each element; return how many work."""
     stays, right, down = (state[name] for name in ("stays", "right", "down"))
-    R, C = stays.shape
     working = np.isfinite(right) & np.isfinite(down)
-    ax.set(xlim=(-0.15, C), ylim=(R, -0.15), aspect="equal")
-    ax.axis("off")
-    for i, j in np.ndindex(R, C):
-        look = {"fc": "#cfe3f3" if working[i, j] else "#f4f4f4", "ec": GREY, "lw": 0.8}
-        ax.add_patch(plt.Rectangle((j + 0.04, i + 0.04), 0.92, 0.92, **look))
-        ax.text(j + 0.62, i + 0.62, f"{stays[i, j]:g}", ha="center", va="center", color=INK)
-        for number, at, color in (
-            (right[i, j], (j + 0.2, i + 0.62), COLORS["device"]),
-            (down[i, j], (j + 0.62, i + 0.22), COLORS["vector"]),
-        ):
-            if np.isfinite(number):
-                ax.text(*at, f"{number:g}", ha="center", va="center", color=color, fontsize=8)
+    for i, j in np.ndindex(stays.shape):
+        look = {"fc": "#d5e3ef" if working[i, j] else "white", "ec": INK, "lw": 0.8}
+        ax.add_patch(plt.Rectangle((j + 0.03, i + 0.03), 0.94, 0.94, **look))
+        number(ax, stays[i, j], j + 0.64, i + 0.66, INK)
+        number(ax, right[i, j], j + 0.22, i + 0.66, COLORS["device"])
+        number(ax, down[i, j], j + 0.64, i + 0.25, COLORS["vector"])
     return int(working.sum())
+
+
+def edges(ax: Axes, states: Sequence[dict], t: int) -> None:
+    """What will enter at the left and above, and below what has left; the nearer, the sooner."""
+    R, C = states[t]["stays"].shape
+    ax.set(xlim=(-1.6, C), ylim=(R + 1.45, -1.45))
+    loads = states[0]["phase"] == "load"  # then weights come from above, and sums leave below
+    for d, state in enumerate(states[t + 1 : t + 4], 1):
+        for i in range(R):
+            number(ax, state["right"][i, 0], 0.25 - d / 2, i + 0.66, COLORS["device"])
+        for j in range(C):
+            if loads and state["phase"] == "load":
+                number(ax, state["stays"][0, j], j + 0.64, 0.25 - d / 2, INK)
+            elif not loads:
+                number(ax, state["down"][0, j], j + 0.64, 0.25 - d / 2, COLORS["vector"])
+    for d in range(min(3, t)):
+        now, before = states[t - d], states[t - d - 1]
+        left = before["down"] if loads else before["stays"]
+        if loads or now["phase"] == "drain":
+            for j in range(C):
+                number(
+                    ax, left[-1, j], j + 0.64, R + 0.25 + d / 2, COLORS["vector"] if loads else INK
+                )
 
 
 @figure
@@ -76,6 +107,64 @@ def utilisation(series: Mapping[str, Sequence[float]], sides: Sequence[int]) -> 
     ax.autoscale_view()  # limits are final now
     ends = zip(names, colors(names), strict=True)
     label_ends(ax, [(sides[-1], series[name][-1], name, color) for name, color in ends])
+    return ax
+
+
+@figure
+def skipped(densities: Sequence[float], gains: Mapping[float, Sequence[float]], names) -> Axes:
+    """Draw times as fast over the share of weights kept, a line for each way to skip zeros."""
+    _, ax = plt.subplots(figsize=(7.2, 3.2))
+    ax.set(xscale="log", yscale="log", xlabel="% of the weights kept", ylabel="times as fast")
+    labels, kept = [], [100 * density for density in densities]
+    for k, (name, color) in enumerate(zip(names, colors(names), strict=True)):
+        line = [gains[density][k] for density in densities]
+        ax.plot(kept, line, marker="o", color=color, ms=4, ls="--" if name == "ideal" else "-")
+        labels.append((kept[-1], line[-1], name, color))
+    ax.invert_xaxis()
+    ax.set_xticks(kept, [f"{each:g}" for each in kept])
+    ax.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+    ax.minorticks_off()
+    ax.autoscale_view()  # limits are final now
+    label_ends(ax, labels)
+    return ax
+
+
+@figure
+def areas(cells: Mapping[str, tuple[float, float, float]]) -> Axes:
+    """Draw what an element of each kind is made of, in full adders."""
+    _, ax = plt.subplots(figsize=(7.2, 0.4 * len(cells) + 1.1))
+    left = np.zeros(len(cells))
+    for part, sizes, color in zip(
+        ("multiplier", "adder", "registers"), zip(*cells.values(), strict=True), PARTS, strict=True
+    ):
+        ax.barh(list(cells), sizes, left=left, height=0.6, color=color, label=part)
+        left += sizes
+    for name, end in zip(cells, left, strict=True):
+        ax.text(end, name, f"  {end:g}", va="center", fontsize=9)
+    ax.set_xlabel("full adders")
+    ax.margins(x=0.1)
+    ax.legend(loc="lower right", frameon=False, fontsize=9)
+    return as_rows(ax, list(cells))
+
+
+@figure
+def roofs(points: Mapping[str, tuple], chips: Mapping[str, tuple], shapes: Sequence[str]) -> Axes:
+    """Draw the roof of each chip, and each layer's speed on arrays of several shapes."""
+    _, ax = plt.subplots(figsize=(7.2, 3.8))
+    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s")
+    at = np.geomspace(0.3, 100, 200)
+    for (name, (peak, bandwidth)), color in zip(chips.items(), CHIPS, strict=True):
+        line = np.minimum(peak, bandwidth * at) / 1e12
+        ax.plot(at, line, color=color, label=f"roof of {name}")
+    for x, speeds in points.values():
+        ax.plot([x, x], np.array([min(speeds), max(speeds)]) / 1e12, color=GREY, lw=0.6, zorder=1)
+    for k, (shape, marker) in enumerate(zip(shapes, "s^o", strict=True)):
+        places, speeds = zip(*((x, each[k] / 1e12) for x, each in points.values()), strict=True)
+        look = {"color": CHIPS[0], "mfc": CHIPS[0] if k else "white", "ms": 5, "ls": ""}
+        ax.plot(places, speeds, marker, label=f"layers, {shape}", **look)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.legend(frameon=False, fontsize=9)
     return ax
 
 
