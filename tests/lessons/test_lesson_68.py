@@ -52,4 +52,4 @@ def test_the_steps_show_every_cycle(page):
     page["output_stationary"](np.eye(2), np.eye(2), 2, 2, lambda **state: states.append(state))
     steps = lesson.steps({"a": states, "b": states[:-1]})
     assert len(steps) == 2 * 2 + 2 + 2 - 2
-    assert "2 of 6. Cycle 2. a: multiply, 3 busy; b: multiply, 3 busy." in steps.html
+    assert "2 of 6. Cycle 2. a: 3 of 4 work; b: 3 of 4 work." in steps.html
