@@ -12,7 +12,7 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, label_ends, style
 
 STAYS = "output", "weight", "input"
-PARTS = COLORS["vector"], COLORS["loops"], GREY
+PARTS = {"multiplier": COLORS["vector"], "adder": COLORS["loops"], "registers": GREY}
 CHIPS = COLORS["vector"], COLORS["device"]
 
 
@@ -46,15 +46,10 @@ def steps(arrays: Mapping[str, Sequence[dict]]) -> Stepper:
 
 
 def number(ax: Axes, value: float, x: float, y: float, color: str) -> None:
+    """Write a number, unless it is NaN, in pure colours: a stepper's image has few."""
     if np.isfinite(value):
-        look = {
-            "ha": "center",
-            "va": "center",
-            "fontsize": 9,
-            "weight": "bold",
-            "antialiased": False,
-        }
-        ax.text(x, y, f"{value:g}", color=color, **look)
+        look = {"ha": "center", "va": "center", "weight": "bold", "antialiased": False}
+        ax.text(x, y, f"{value:g}", color=color, fontsize=9, **look)
 
 
 def elements(ax: Axes, state: dict) -> int:
@@ -78,52 +73,30 @@ def edges(ax: Axes, states: Sequence[dict], t: int) -> None:
     for d, state in enumerate(states[t + 1 : t + 4], 1):
         for i in range(R):
             number(ax, state["right"][i, 0], 0.25 - d / 2, i + 0.66, COLORS["device"])
-        for j in range(C):
-            if loads and state["phase"] == "load":
-                number(ax, state["stays"][0, j], j + 0.64, 0.25 - d / 2, INK)
-            elif not loads:
-                number(ax, state["down"][0, j], j + 0.64, 0.25 - d / 2, COLORS["vector"])
+        above = state["stays"] if state["phase"] == "load" else state["down"]
+        for j in range(C if state["phase"] == "load" or not loads else 0):
+            number(ax, above[0, j], j + 0.64, 0.25 - d / 2, INK if loads else COLORS["vector"])
     for d in range(min(3, t)):
         now, before = states[t - d], states[t - d - 1]
-        left = before["down"] if loads else before["stays"]
-        if loads or now["phase"] == "drain":
-            for j in range(C):
-                number(
-                    ax, left[-1, j], j + 0.64, R + 0.25 + d / 2, COLORS["vector"] if loads else INK
-                )
+        left, color = (before["down"], COLORS["vector"]) if loads else (before["stays"], INK)
+        for j in range(C if loads or now["phase"] == "drain" else 0):
+            number(ax, left[-1, j], j + 0.64, R + 0.25 + d / 2, color)
 
 
 @figure
-def utilisation(series: Mapping[str, Sequence[float]], sides: Sequence[int]) -> Axes:
-    """Draw, for each layer, the share of all elements that work, over the side of the array."""
-    _, ax = plt.subplots(figsize=(7.2, 3.6))
-    ax.set(xscale="log", yscale="log", xlabel="side of the array", ylabel="% of elements at work")
-    ax.set_xscale("log", base=2)
-    names = list(series)
-    for name, color in zip(names, colors(names), strict=True):
-        ax.plot(sides, series[name], "o-", color=color, ms=4)
-    ax.xaxis.set_major_formatter("{x:g}")
+def curves(series: Mapping[str, Sequence[float]], at: Sequence, xlabel: str, ylabel: str) -> Axes:
+    """Draw a line for each name over `at`, in its order, with its name at the end."""
+    _, ax = plt.subplots(figsize=(7.2, 3.3))
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    labels = []
+    for (name, line), color in zip(series.items(), colors(list(series)), strict=True):
+        ax.plot(at, line, marker="o", color=color, ms=4, ls="--" if name == "ideal" else "-")
+        labels.append((at[-1], line[-1], name, color))
+    ax.set_xticks(at, [f"{each:g}" for each in at])
+    ax.xaxis.minorticks_off()
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.autoscale_view()  # limits are final now
-    ends = zip(names, colors(names), strict=True)
-    label_ends(ax, [(sides[-1], series[name][-1], name, color) for name, color in ends])
-    return ax
-
-
-@figure
-def skipped(densities: Sequence[float], gains: Mapping[float, Sequence[float]], names) -> Axes:
-    """Draw times as fast over the share of weights kept, a line for each way to skip zeros."""
-    _, ax = plt.subplots(figsize=(7.2, 3.2))
-    ax.set(xscale="log", yscale="log", xlabel="% of the weights kept", ylabel="times as fast")
-    labels, kept = [], [100 * density for density in densities]
-    for k, (name, color) in enumerate(zip(names, colors(names), strict=True)):
-        line = [gains[density][k] for density in densities]
-        ax.plot(kept, line, marker="o", color=color, ms=4, ls="--" if name == "ideal" else "-")
-        labels.append((kept[-1], line[-1], name, color))
-    ax.invert_xaxis()
-    ax.set_xticks(kept, [f"{each:g}" for each in kept])
-    ax.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
-    ax.minorticks_off()
+    if at[0] > at[-1]:
+        ax.invert_xaxis()
     ax.autoscale_view()  # limits are final now
     label_ends(ax, labels)
     return ax
@@ -133,10 +106,8 @@ def skipped(densities: Sequence[float], gains: Mapping[float, Sequence[float]], 
 def areas(cells: Mapping[str, tuple[float, float, float]]) -> Axes:
     """Draw what an element of each kind is made of, in full adders."""
     _, ax = plt.subplots(figsize=(7.2, 0.4 * len(cells) + 1.1))
-    left = np.zeros(len(cells))
-    for part, sizes, color in zip(
-        ("multiplier", "adder", "registers"), zip(*cells.values(), strict=True), PARTS, strict=True
-    ):
+    left, parts = np.zeros(len(cells)), zip(*cells.values(), strict=True)
+    for (part, color), sizes in zip(PARTS.items(), parts, strict=True):
         ax.barh(list(cells), sizes, left=left, height=0.6, color=color, label=part)
         left += sizes
     for name, end in zip(cells, left, strict=True):
@@ -209,7 +180,7 @@ def straight_feed(image, K, places):
         "tiles": int(rng.integers(1, 9)),
     },
     "When may the next stream enter the first lane? It waits for two things.",
-    "A tile follows the one before it after max(steps, R) cycles; fill and empty are paid once.",
+    "Tiles follow each other after max(steps, R) cycles. Filling and emptying is paid once.",
 )
 def without_gaps(R, C, steps, tiles):
     """Loading hides behind streaming, as long as a stream is no shorter than R."""
@@ -240,12 +211,12 @@ def fewest(products, R, C):
 
 def _as_shape(choose) -> str:
     rng = kinds.generator()
-    for n in (16, 100, 256):
-        products = [tuple(map(int, rng.integers(1, most, 3))) for most in (600, 200, 60)]
+    for n, high in ((16, (600, 200, 60)), (60, (200, 100, 30)), (300, (40, 20, 6))):
+        products = [tuple(map(int, rng.integers(1, high))) for _ in range(3)]
         R, C = choose(list(products), n)
         if R * C > n or min(R, C) < 1:
             return f"{R} × {C} are not between 1 and {n} elements"
-        best = min(fewest(products, r, n // r) for r in range(1, n + 1))
+        best = fewest(products, *challenge_shape.model()(products, n))
         if fewest(products, R, C) > best:
             got = f"{R} × {C} take {fewest(products, R, C):,} cycles, and {best:,} are enough"
             return f"{products}, {n} elements: {got}"
@@ -254,15 +225,14 @@ def _as_shape(choose) -> str:
 
 @kinds.tested(
     _as_shape,
-    "How many shapes are there at all? Each number of rows leaves one number of columns.",
-    "For each R, C = n // R; for each product, the dataflow that takes fewest cycles.",
+    "How many shapes are there at all? A narrow array need not use all n elements.",
+    "Try all R and C with R · C ≤ n; for each product, the dataflow that takes fewest cycles.",
 )
 def challenge_shape(products, n):
-    """A search over all shapes: the array fits the layers, and seldom is a square."""
-    shapes = [(R, n // R) for R in range(1, n + 1)]
-    return min(
-        shapes,
-        key=lambda shape: sum(
-            min(cycles(*sizes, stays, *shape) for stays in STAYS) for sizes in products
-        ),
-    )
+    """A search over all shapes: the best is seldom a square, and columns too many only cost."""
+    flows = "output", "weight", "input"
+
+    def total(shape):
+        return sum(min(cycles(*sizes, stays, *shape) for stays in flows) for sizes in products)
+
+    return min(((R, C) for R in range(1, n + 1) for C in range(1, n // R + 1)), key=total)

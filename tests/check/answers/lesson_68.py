@@ -7,6 +7,7 @@ from cnnlab.lessons.lesson_68 import (
     challenge_shape,
     cycles,
     diagnosis,
+    fewest,
     straight_feed,
     without_gaps,
 )
@@ -47,12 +48,18 @@ def all_in_each(R, C, steps, tiles):
 
 def searched(products, n):
     best = None
-    for R in range(1, n + 1):
-        for C in range(1, n // R + 1):
+    for C in range(n, 0, -1):
+        for R in range(n // C, 0, -1):
             total = sum(min(cycles(*sizes, s, R, C) for s in STAYS) for sizes in products)
             if best is None or total < best[0]:
                 best = total, R, C
     return best[1:]
+
+
+def filled(products, n):
+    """Of each number of rows, as many columns as there is room for."""
+    shapes = [(R, n // R) for R in range(1, n + 1)]
+    return min(shapes, key=lambda s: fewest(products, *s))
 
 
 def square(products, n):
@@ -88,6 +95,7 @@ WRONG = [
     (diagnosis, [*SPOTS[:3], "sound", SPOTS[4]], "4 is not sound"),
     (diagnosis, [*SPOTS[:4], "rounded down"], "5 is not rounded down"),
     (challenge_shape, square, "are enough"),
+    (challenge_shape, filled, "are enough"),
     (challenge_shape, one_dataflow, "are enough"),
     (challenge_shape, lambda products, n: (n, n), "are not between"),
     (challenge_shape, lambda products, n: (n, 1), "are enough"),
