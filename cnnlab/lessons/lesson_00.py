@@ -15,7 +15,7 @@ from cnnlab.measure import bench, machine, timing
 from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import INK, LAYERS, WRONG, figure, note, style
+from cnnlab.plots.style import INK, LAYERS, figure, note, style
 from cnnlab.training import BATCH, RATE
 
 NET, SIGNS = Network(), ListedColormap([LAYERS[4], "white", LAYERS[1]])
@@ -71,10 +71,10 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
     centres = []
     for stage, f, row, column, size, n in windows:
         (x, y), side = spot(stage, f, row, column, n), size * PLACES[stage][2] / n
-        ax.add_patch(plt.Rectangle((x, y), side, side, fill=False, ec=WRONG, lw=1.5))
+        ax.add_patch(plt.Rectangle((x, y), side, side, fill=False, ec=INK, lw=1.5))
         centres.append((x + side / 2, y + side / 2))
     for centre in centres[:-1]:
-        ax.plot(*zip(centre, centres[-1], strict=True), color=WRONG, lw=0.8)
+        ax.plot(*zip(centre, centres[-1], strict=True), color=INK, lw=0.8)
     ax.set(xlim=(-1, 133), ylim=(39, -2), aspect="equal")
     ax.axis("off")
 
@@ -101,6 +101,7 @@ def one_pass(values: Sequence, grads: Sequence, label: int) -> Stepper:
     maps = [("pooling", k, 0, 0, 6, 6) for k in range(6)]
     conv, pool, dense = np.cumsum([work[f"{name}_forward"] for name in ("conv", "pool", "dense")])
     back = dense + work["dense_backward_weights"] + work["dense_backward_input"]
+    slope = "× y (1 − y)"  # the sigmoid's
     below, total = back + 2 * work["pool_forward"], sum(work.values())
     frames = [  # layers filled, gradients from, windows, multiply-adds so far, what happens
         (1, 9, [window, one], 25, "25 pixels × 25 weights, added: one number of a map."),
@@ -108,8 +109,8 @@ def one_pass(values: Sequence, grads: Sequence, label: int) -> Stepper:
         (3, 9, [*maps, outs[best]], pool + 216, f"216 numbers × 216 weights: output {best}."),
         (4, 9, [], dense, f"Ten outputs. The largest says {best}."),
         (4, 3, [], dense, f"Backward. The errors dz3: outputs, minus 1 at label {label}."),
-        (4, 2, [*outs, pooled], back, "Errors × weights, added: dy2. Errors × inputs: dw3."),
-        (4, 1, [pooled, four], below, "dz2 × weights: the 4 × 4 of dy1. dz2 × inputs: dw2."),
+        (4, 2, [*outs, pooled], back, f"Errors × weights, added, {slope}: dz2. × inputs: dw3."),
+        (4, 1, [pooled, four], below, f"dz2 × weights, {slope}: 4 × 4 of dz1. × inputs: dw2."),
         (4, 1, [one, window], total, "dz1 × its 25 pixels, added over the map: dw1."),
     ]
     pages = []
