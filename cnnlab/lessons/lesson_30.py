@@ -1,15 +1,16 @@
-"""The exercises of lesson 30, and a stepper through the requests of a warp."""
+"""Lesson 30, the grid: drawings, a stepper through the requests of a warp, and the exercises."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, LAYERS, figure, style
+from cnnlab.plots.style import COLORS, LAYERS, colors, figure, style
 
 SECTOR = 8  # float32 in its 32 bytes
 
@@ -29,7 +30,7 @@ def steps(traces: Mapping[str, object], array: str, shape: tuple[int, int]) -> S
         ]
         for name, trace in traces.items()
     }
-    colors = ListedColormap(["white", LAYERS[2], COLORS["vector"]])
+    shades = ListedColormap(["white", LAYERS[2], COLORS["vector"]])
     total, frames, captions = dict.fromkeys(traces, 0), [], []
     for k in range(min(map(len, requests.values()))):
         counts = []
@@ -39,7 +40,7 @@ def steps(traces: Mapping[str, object], array: str, shape: tuple[int, int]) -> S
                 sectors, shade = np.unique(requests[name][k] // SECTOR), np.zeros(rows * columns)
                 shade.reshape(-1, SECTOR)[sectors] = 1
                 shade[requests[name][k]] = 2
-                ax.pcolormesh(shade.reshape(shape), cmap=colors, vmin=0, vmax=2, ec="#dddddd")
+                ax.pcolormesh(shade.reshape(shape), cmap=shades, vmin=0, vmax=2, ec="#dddddd")
                 ax.set(title=name, xlabel="column", ylabel="row", aspect="equal")
                 ax.invert_yaxis()
                 total[name] += len(sectors)
@@ -49,22 +50,34 @@ def steps(traces: Mapping[str, object], array: str, shape: tuple[int, int]) -> S
     return stepper(frames, title=f"What 32 threads read of {array}, tap by tap", captions=captions)
 
 
-@kinds.number(
-    "A thread for each pixel: how many pixels are there, and how many threads has a block?",
-    "64 · 28 · 28 pixels. Divide by 256, and round up.",
-)
-def blocks():
-    """This time nothing is left over."""
-    return 64 * 28 * 28 / 256
+@figure
+def utilisation(n_warps: Sequence[int], shares: Mapping[int, Sequence[float]]) -> Axes:
+    """Draw the share of cycles in which an SM issues, over its warps, by the loads in flight."""
+    _, ax = plt.subplots(figsize=(7, 3.2))
+    for color, (loads, row) in zip(colors([str(n) for n in shares]), shares.items(), strict=True):
+        name = f"{loads} {'load' if loads == 1 else 'loads'} before it waits"
+        ax.plot(n_warps, 100 * np.array(row), "o-", color=color, label=name)
+    ax.set(xlabel="warps on the SM", ylabel="cycles that issue, %", ylim=(0, 105), xticks=n_warps)
+    ax.legend(frameon=False, loc="lower right")
+    return ax
 
 
-@kinds.number(
-    "Which bytes does the warp touch, from the first to the last? A sector is moved whole.",
-    "Thread 31 reads element 62. From element 0 to element 62 is nearly 256 bytes.",
-)
-def sectors():
-    """Half of the 256 bytes that are moved nobody wants."""
-    return 256 / 32
+@figure
+def by_cache(sizes: Sequence[int], curves: Mapping[str, Sequence[int]]) -> Axes:
+    """Draw the kB that a cache fetches over its size in bytes; the size 0 stands at the left."""
+    _, ax = plt.subplots(figsize=(7.5, 3.6))
+    places = np.arange(len(sizes))
+    for color, (name, row) in zip(colors(list(curves)), curves.items(), strict=True):
+        ax.plot(places, np.array(row) / 1e3, "o-", color=color, label=name)
+    labels = ["none", *(f"{n} B" if n < 1024 else f"{n >> 10} KiB" for n in sizes[1:])]
+    ax.set(yscale="log", xlabel="size of the cache", ylabel="kB fetched")
+    ax.set_xticks(places, labels, fontsize=9)
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.legend(frameon=False)
+    return ax
+
+
+# --- the exercises --------------------------------------------------------------------------------
 
 
 @kinds.cuda_c(
@@ -80,6 +93,27 @@ extern "C" __global__ void my_sigmoid_backward(const float* y, const float* dy, 
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < size) dz[i] = dy[i] * y[i] * (1.0f - y[i]);
+}
+"""
+
+
+def _four_blocks(mine, y, dy, dz):
+    mine.launch("my_strided", (4,), (64,), y, dy, dz, y.size)
+
+
+@kinds.cuda_c(
+    "sigmoid_backward",
+    _four_blocks,
+    "The grid has gridDim.x * blockDim.x threads. Which elements are left for thread i?",
+    "for (int i = …; i < size; i += gridDim.x * blockDim.x): the condition is the guard, too.",
+)
+def grid_stride():
+    """Neighbours stay neighbours in every round, so each request is as coalesced as before."""
+    return """
+extern "C" __global__ void my_strided(const float* y, const float* dy, float* dz, int size)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x)
+        dz[i] = dy[i] * y[i] * (1.0f - y[i]);
 }
 """
 
@@ -112,47 +146,11 @@ extern "C" __global__ void my_backward_weights(const float* x, const float* dz, 
 """
 
 
-# --- the requests of a warp -----------------------------------------------------------------------
-
-
-@figure
-def warp_requests(traces: Mapping[str, object], array: str, *, requests: int = 3) -> np.ndarray:
-    """Draw the first requests of a warp for an array, with a panel for each trace.
-
-    A row is one access in the source by 32 threads together, from the first thread (dark) to the
-    last (light). A box is a sector of 32 bytes, grey if the request moves it; the number below is
-    its first element. Sectors that no request touches are left out.
-    """
-    _, axes = plt.subplots(
-        len(traces),
-        1,
-        figsize=(9, 0.5 + (0.75 + 0.3 * requests) * len(traces)),
-        squeeze=False,
-    )
-    for ax, (name, trace) in zip(axes[:, 0], traces.items(), strict=True):
-        per = 32 // next(a.item for a in trace.arrays if a.name == array)
-        rows = [trace.index[r] for r in trace.requests(array)[:requests]]
-        sectors = np.unique(np.concatenate(rows) // per)
-        for row, places in enumerate(rows):
-            slots = np.searchsorted(sectors, places // per)
-            for slot in range(len(sectors)):
-                moved = slot in slots
-                color = to_rgba(GREY, 0.3) if moved else "none"
-                look = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4}
-                ax.add_patch(plt.Rectangle((slot, row - 0.4), 1, 0.8, **look))
-            shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(places)))
-            within = (places % per + 0.5) / per
-            ax.scatter(slots + within, np.full(len(places), row), c=shades, s=10, marker="s")
-        ax.set(ylim=(len(rows) - 0.5, -0.5), yticks=range(len(rows)), ylabel="request")
-        ax.set_xticks(range(len(sectors)), sectors * per, fontsize=7)
-        ax.tick_params(axis="x", labelbottom=True, length=0)
-        ax.grid(visible=False)
-        mean = np.mean([len(np.unique(places // per)) for places in rows])
-        ax.set_title(
-            f"{name}: {mean:.3g} {'sector' if mean == 1 else 'sectors'} a request", fontsize=10
-        )
-    widest = max(ax.dataLim.x1 for ax in axes[:, 0])
-    for ax in axes[:, 0]:
-        ax.set_xlim(0, np.ceil(widest))
-    axes[-1, 0].set_xlabel(f"place in {array} at which a sector begins")
-    return axes[:, 0]
+@kinds.choice(
+    ["x[lane]", "x[lane / 2]", "x[2 * lane]", "x[8 * lane]"],
+    "A sector holds eight numbers. How many of the eight does each access use?",
+    "Eight sectors are 256 bytes, of which 32 lanes can want 128.",
+)
+def access():
+    """Elements 0 to 62 lie in 8 sectors, and half of what is moved nobody wants."""
+    return "x[2 * lane]"

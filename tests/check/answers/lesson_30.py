@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 30, right and wrong."""
 
 from cnnlab import cuda
-from cnnlab.lessons.lesson_30 import blocks, guard, sectors, two_indices
+from cnnlab.lessons.lesson_30 import access, grid_stride, guard, two_indices
 
 HEAD = """
 extern "C" __global__ void my_sigmoid_backward(const float* y, const float* dy, float* dz, int size)
@@ -15,6 +15,15 @@ def lines(text):
     return cuda.Kernels(HEAD + text + "\n}\n")
 
 
+def strided(begin, condition, step):
+    loop = f"for (int i = {begin}; {condition}; i += {step}) dz[i] = dy[i] * y[i] * (1 - y[i]);"
+    head = HEAD.replace("sigmoid_backward", "strided").partition("    int i")[0]
+    return cuda.Kernels(head + loop + "\n}\n")
+
+
+I = "blockIdx.x * blockDim.x + threadIdx.x"
+
+
 def weights(old, new):
     assert old in WEIGHTS
     return cuda.Kernels(WEIGHTS.replace(old, new))
@@ -23,8 +32,7 @@ def weights(old, new):
 RIGHT = [
     (guard, lines("if (i < size) dz[i] = dy[i] * y[i] * (1.0f - y[i]);")),
     (guard, lines("if (i >= size) return; float s = y[i]; dz[i] = (s - s * s) * dy[i];")),
-    (blocks, 196),
-    (sectors, 8),
+    (grid_stride, strided(I, "i < size", "256")),
     (two_indices, weights("if (d >= D || o >= O) return;", "if (!(d < D && o < O)) return;")),
 ]
 WRONG = [
@@ -41,8 +49,13 @@ WRONG = [
         "race, line 5",
     ),
     (guard, "dz[i] = 1", "expected the kernels of %%cuda"),
-    (blocks, 64 * 784, "too large"),
-    (sectors, 32, "too large"),
+    (grid_stride, strided(I, "i < size", "size"), "was not written"),  # a guard, no loop
+    (grid_stride, strided(I, "i <= size", "256"), "out of bounds"),
+    (grid_stride, strided(I, "i < size", "blockDim.x"), "race"),
+    (grid_stride, strided("threadIdx.x", "i < size", "blockDim.x"), "race"),
+    (grid_stride, strided(I, "i < size - 255", "256"), "never written"),
+    (access, "x[8 * lane]", "x[8 * lane]"),
+    (access, "x[lane / 2]", "x[lane / 2]"),
     (two_indices, weights("d >= D || o >= O", "d >= D"), "out of bounds"),
     (two_indices, weights("blockIdx.y * blockDim.y + ", ""), "was not written"),
     (two_indices, weights("dw[o * D + d]", "dw[d * O + o]"), "dw["),
