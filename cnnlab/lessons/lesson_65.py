@@ -19,31 +19,38 @@ from cnnlab.ranks.virtual.network import Interconnect
 
 FACE = ((0.0, 0.0), (1.6, 0.0), (1.6, 1.6), (0.0, 1.6))
 SPOTS = [*FACE, *((x + 2.9, y + 0.45) for x, y in FACE)]  # of the GPUs, in inches
+CPUS = (-0.8, 0.8), (5.3, 1.25)
 WAYS = {"double": LAYERS[0], "single": LAYERS[1], "PCIe, CPU": LAYERS[4]}
 PALETTE = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#7b5ea7", "#cc79a7", "#d55e00"
 
 # --- pictures -------------------------------------------------------------------------------------
 
 
+def way(links: Mapping[tuple[int, int], int], a: int, b: int) -> tuple[str, list]:
+    """The kind of way between two GPUs, and its points: over PCIe and CPUs without a link."""
+    if n := links.get((min(a, b), max(a, b))):
+        return "double" if n == 2 else "single", [SPOTS[a], SPOTS[b]]
+    ends = []
+    for gpu in (a, b):
+        (x, y), cpu = SPOTS[gpu], CPUS[gpu // 4]
+        switch = (x + SPOTS[gpu ^ 1][0]) / 2, y + (0.45 if gpu % 4 > 1 else -0.45)
+        ends.append([(x, y), switch, cpu, (cpu[0], -0.85)])
+    return "PCIe, CPU", ends[0] + ends[1][::-1]
+
+
 def lines(ax: Axes, links: Mapping[tuple[int, int], int]) -> None:
-    """The GPUs, and a line for each link of a pair; two GPUs share PCIe to their CPU."""
+    """The GPUs and CPUs, and a line for each link."""
     ax.set(xlim=(-1.1, 5.7), ylim=(-1.0, 2.8), aspect="equal")
     ax.axis("off")
-    look = {"color": WAYS["PCIe, CPU"], "lw": 1.2, "zorder": 0}
-    cpus = (-0.8, 0.8), (5.3, 1.25)
-    ax.plot([-0.8, -0.8, 5.3, 5.3], [0.8, -0.85, -0.85, 1.25], **look)
-    for a, y in zip((0, 2, 4, 6), (-0.45, 0.45, -0.45, 0.45), strict=True):
-        switch = (SPOTS[a][0] + SPOTS[a + 1][0]) / 2, SPOTS[a][1] + y
-        for end in (SPOTS[a], SPOTS[a + 1], cpus[a // 4]):
-            ax.plot(*np.transpose([switch, end]), **look)
-    box = {"boxstyle": "round", "fc": "white", "ec": look["color"]}
-    for cpu, spot in enumerate(cpus):
+    for a, b in itertools.combinations(range(8), 2):
+        kind, points = way(links, a, b)
+        x, y = np.transpose(points)
+        across = np.array([y[0] - y[-1], x[-1] - x[0]]) / np.hypot(x[-1] - x[0], y[-1] - y[0])
+        for dx, dy in (-0.04 * across, 0.04 * across) if kind == "double" else ((0, 0),):
+            ax.plot(x + dx, y + dy, color=WAYS[kind], lw=1.5, zorder=len(points) < 3)
+    box = {"boxstyle": "round", "fc": "white", "ec": WAYS["PCIe, CPU"]}
+    for cpu, spot in enumerate(CPUS):
         ax.text(*spot, f"CPU {cpu}", ha="center", va="center", bbox=box, fontsize=8)
-    for (a, b), n in links.items():
-        ends, color = np.array([SPOTS[a], SPOTS[b]]), WAYS["double" if n == 2 else "single"]
-        across = (ends[1] - ends[0])[::-1] * (-1, 1) / np.hypot(*(ends[1] - ends[0]))
-        for side in (-0.04, 0.04) if n == 2 else (0,):
-            ax.plot(*(ends + side * across).T, color=color, lw=1.6, zorder=1)
     for gpu, spot in enumerate(SPOTS):
         ax.plot(*spot, "o", ms=15, color="white", mec=INK, zorder=2)
         ax.text(*spot, gpu, ha="center", va="center", color=INK, zorder=3)
@@ -56,11 +63,10 @@ def topology(links: Mapping[tuple[int, int], int], network: Interconnect) -> Seq
     lines(left, links)
     for a, b in itertools.permutations(range(8), 2):
         speed = min(link.bandwidth for _, link in network.route(a, b)) / 1e9
-        n = links.get((min(a, b), max(a, b)), 0)
-        color = WAYS["double" if n == 2 else "single" if n else "PCIe, CPU"]
-        right.add_patch(plt.Rectangle((b - 0.5, a - 0.5), 0.94, 0.94, color=color))
-        look = {"color": INK if n == 1 else "white", "ha": "center", "va": "center", "fontsize": 9}
-        right.text(b, a, f"{speed:.0f}", **look)
+        kind, _ = way(links, a, b)
+        right.add_patch(plt.Rectangle((b - 0.5, a - 0.5), 0.94, 0.94, color=WAYS[kind]))
+        ink = INK if kind == "single" else "white"
+        right.text(b, a, f"{speed:.0f}", ha="center", va="center", color=ink, fontsize=9)
     keys = [Patch(color=color, label=name) for name, color in WAYS.items()]
     left.legend(handles=keys, ncols=3, loc="lower center", bbox_to_anchor=(0.5, -0.14), fontsize=9)
     right.set(xlabel="to GPU", ylabel="GB/s from GPU", xticks=range(8), yticks=range(8))
@@ -77,13 +83,13 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
         with style():
             ax = Figure((4.2, 2.3)).subplots()
         lines(ax, links)
-        for message in messages[k:]:
-            color = COLORS["device"] if message is now else INK
-            arrow = {"arrowstyle": "-|>", "shrinkA": 8, "shrinkB": 8, "color": color, "lw": 2}
-            ax.annotate("", SPOTS[0], SPOTS[message.source], arrowprops=arrow)
-        n = links.get((min(now[:2]), max(now[:2])), 0)
-        way = ("PCIe and a CPU", "a single link", "a double link")[n]
-        text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends over {way} is there."
+        for message in reversed(messages[k:]):
+            kind, points = way(links, message.source, 0)
+            look = {"color": COLORS["device"] if message is now else INK, "lw": 2.5}
+            ax.plot(*np.transpose(points), **look, zorder=1)
+            arrow = look | {"arrowstyle": "-|>", "shrinkB": 8}
+            ax.annotate("", points[-1], points[-2], arrowprops=arrow)
+        text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends is there ({kind})."
         captions.append(f"{text} Under way: {len(messages) - k - 1}.")
         frames.append(ax.figure)
     return stepper(frames, title="A million float32 from each GPU to GPU 0", captions=captions)
@@ -97,7 +103,7 @@ def classes(table: Mapping[float, tuple[int, float, Sequence[float]]], ranked: f
         ax.bar(k, model, color=LAYERS[2], width=0.7, label=None if k else "predicted")
         spots = k + 0.12 * np.arange(len(played)) - 0.06 * (len(played) - 1)
         ax.plot(spots, played, "o", ms=4, color=COLORS["vector"], label=None if k else "played")
-        rings = "1 ring" if count == 1 else f"{count:,} rings"
+        rings = f"{count:,} ring{'s'[: count - 1]}"
         note(ax, rings, (k, max(model, *played)), (0, 6), ha="center", fontsize=9)
     ax.axhline(ranked, color=COLORS["device"], ls="--", lw=1, label="in the order of ranks")
     ax.set_xticks(range(len(table)), [f"{busiest:g}" for busiest in table])
@@ -109,24 +115,17 @@ def classes(table: Mapping[float, tuple[int, float, Sequence[float]]], ranked: f
 
 @figure
 def curves(
-    x: Sequence[float],
-    series: Mapping,
-    xlabel: str,
-    ylabel: str = "µs",
-    share: bool = False,
-    bound: Sequence[float] = (),
-    bound_name: str = "bound",
+    x: Sequence, series: Mapping, xlabel: str, ylabel="µs", share=False, bound: Sequence = ()
 ) -> Axes:
     """Draw curves over x on logarithmic axes, and a bound; shares in per cent on a linear one."""
     _, ax = plt.subplots(figsize=(7.2, 3.6))
     ax.set(xscale="log", yscale="linear" if share else "log", xlabel=xlabel, ylabel=ylabel)
-    ends = []
+    ends = [(x[-1], bound[-1], "bound", GREY)] if len(bound) else []
     for (name, values), color in zip(series.items(), PALETTE, strict=False):
         ax.plot(x, values, "-" if share else "o-", ms=3, color=color, label=name)
         ends.append((x[-1], values[-1], name, color))
     if len(bound):
         ax.plot(x, bound, "--", color=GREY)
-        ends.append((x[-1], bound[-1], bound_name, GREY))
     ax.figure.canvas.draw()  # limits are final now
     ax.legend(frameon=False, fontsize=9) if share else label_ends(ax, ends)
     return ax
@@ -218,8 +217,7 @@ def diagnosis():
 def _as_soonest(function) -> str:
     rng = kinds.generator()
     for n_layers in (1, 2, 3, 5, 8, 8, 8):
-        seconds = rng.integers(1, 50, n_layers).tolist()
-        sizes = rng.integers(1, 40, n_layers).tolist()
+        seconds, sizes = rng.integers(1, 50, (2, n_layers)).tolist()
         latency = int(rng.integers(1, 60))
         best = np.inf
         for cuts in itertools.product((False, True), repeat=n_layers - 1):
