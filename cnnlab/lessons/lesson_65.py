@@ -157,6 +157,24 @@ def panels(x: Sequence[int], shares: Mapping[tuple[str, str], Sequence[float]]) 
 # --- the exercises --------------------------------------------------------------------------------
 
 
+@kinds.labels(
+    ["shared link", "last bucket", "rendezvous", "calls", "launches"],
+    [
+        "what does a GPU do six times in each round?",
+        "what takes as long for 32 images as for 256?",
+        "of which length are these messages, in bytes, and what does a longer one wait for?",
+        "which gradients are complete only when nothing is left to compute?",
+        "how many of its messages go through a CPU, and in which direction?",
+    ],
+    "Each has its number in a cell above. What differs between the two times?",
+    "Two are of small messages, one of kernels, one of overlap, one of bandwidth.",
+)
+def diagnosis():
+    """Six calls for one; kernels too short to notice; over 64 KiB a copy waits for the server; the
+    first layer comes last; messages of one round queue for one link."""
+    return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
+
+
 def _as_broadcast(schedule) -> str:
     rng = kinds.generator()
     for size, n, pieces in ((2, 5, 1), (4, 1000, 3), (8, 100_000, 16), (8, 3, 5)):
@@ -194,24 +212,6 @@ def broadcast(rank, order, n, pieces):
             c, d = block(k - at + 1, pieces, n)
             step = step._replace(source=order[at - 1], c=c, d=d)
         yield step
-
-
-@kinds.labels(
-    ["shared link", "last bucket", "rendezvous", "calls", "launches"],
-    [
-        "what does a GPU do six times in each round?",
-        "what takes as long for 32 images as for 256?",
-        "of which length are these messages, in bytes, and what does a longer one wait for?",
-        "which gradients are complete only when nothing is left to compute?",
-        "how many of its messages go through a CPU, and in which direction?",
-    ],
-    "Each has its number in a cell above. What differs between the two times?",
-    "Two are of small messages, one of kernels, one of overlap, one of bandwidth.",
-)
-def diagnosis():
-    """Six calls for one; kernels too short to notice; over 64 KiB a copy waits for the server; the
-    first layer comes last; messages of one round queue for one link."""
-    return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
 
 
 def _as_soonest(function) -> str:
