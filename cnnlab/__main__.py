@@ -176,8 +176,6 @@ def show_machine(chosen) -> int:
 def train(chosen) -> int:
     """Train, alone or on several ranks, real or virtual."""
     from cnnlab.data import load
-    from cnnlab.ranks import slow
-    from cnnlab.ranks.virtual import Link
 
     if chosen.virtual:
         if job.started() > 1:
@@ -185,9 +183,9 @@ def train(chosen) -> int:
         if chosen.virtual > MOST_VIRTUAL:
             raise ValueError(f"--virtual: expected at most {MOST_VIRTUAL:,}, got {chosen.virtual}")
         return train_virtually(chosen, load(chosen.data, chosen.images))
+    if chosen.link:
+        raise ValueError(f"--link: expected --virtual with it, got {chosen.link} without")
     if not chosen.ranks:
-        if chosen.link:
-            raise ValueError("--link: expected --ranks with it, or --virtual, got neither")
         if job.started() > 1:
             known = f"one of {', '.join(METHODS)} under mpiexec"
             alone = f"or each of the {job.started()} ranks would train alone"
@@ -197,14 +195,7 @@ def train(chosen) -> int:
     if chosen.lost == "go-on":
         job.begin()
     with job.together(chosen.debug) as comm:
-        data = load(chosen.data, chosen.images)
-        if not chosen.link:
-            return train_with(method(comm), chosen, data)
-        options.refuse_compiled("--link", chosen)
-        link = Link.parse(chosen.link)
-        with slow.network(link.latency, link.bandwidth, comm) as slowed:
-            print(f"{comm.size} ranks, network slowed to {link}: seconds are measured on it")
-            return train_with(method(slowed), chosen, data)
+        return train_with(method(comm), chosen, load(chosen.data, chosen.images))
 
 
 def train_virtually(chosen, data) -> int:
@@ -212,7 +203,7 @@ def train_virtually(chosen, data) -> int:
     from cnnlab.ranks.virtual import World
 
     method = options.method(chosen)
-    options.refuse_compiled("--virtual", chosen)
+    options.refuse_compiled(chosen)
     world = World(chosen.virtual, options.link(chosen), measured=True)
     print(f"{world.size} virtual ranks, {world.network}: seconds are of their clocks")
     return max(world.run(lambda comm: train_with(method(comm), chosen, data)))

@@ -1,6 +1,7 @@
 """Check a learner's collective operation on real ranks, odd numbers of them included."""
 
 import contextlib
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,12 @@ SIZES = (1, 2, 7, 1000)
 
 
 def kernel(
-    operation: str, function: Callable, ranks: Cluster | None = None, *, patience: float = 15
+    operation: str,
+    function: Callable,
+    ranks: Cluster | None = None,
+    *,
+    patience: float = 15,
+    messages: bool = False,
 ) -> Verdict:
     """The verdict on `function(comm, array)` on 1 to 5 ranks.
 
@@ -24,11 +30,13 @@ def kernel(
     "broadcast" (every rank's becomes rank 0's) or "allgather" (block r of every rank's becomes that
     of rank r). Arrays are float32, changed in place. Starts a cluster of MOST ranks unless `ranks`
     is one; `patience` is the seconds before a deadlock is declared, four times as many in
-    `fresh_cases`, as a grader may be busy. Raises ValueError for an unknown operation.
+    `fresh_cases`, as a grader may be busy. With `messages`, MPI's own collectives are refused.
+    Raises ValueError for an unknown operation.
     """
     one_of("operation", operation, EXPECTED)
-    given = operation, function, first_seed()
-    patience *= 4 if given[-1] else 1
+    seed = first_seed()
+    given = operation, function, seed, messages
+    patience *= 4 if seed else 1
     try:
         with contextlib.nullcontext(ranks) if ranks else cluster(MOST) as ranks:
             result = next(filter(None, ranks.run(probe, *given, timeout=patience)), "")
@@ -45,7 +53,7 @@ def collective(operation: str, function: Callable, ranks: Cluster | None = None,
     return kernel(operation, function, ranks, **how).report()
 
 
-def probe(operation: str, function: Callable, seed: int = 0) -> str:
+def probe(operation: str, function: Callable, seed: int, messages: bool) -> str:
     """On every rank: try the function on the first 1, 2, … ranks; return what is wrong, or ""."""
     from mpi4py import MPI
 
@@ -59,12 +67,24 @@ def probe(operation: str, function: Callable, seed: int = 0) -> str:
             rng = np.random.default_rng([seed, size, n])
             values = rng.uniform(0.5, 1, (size, n)).astype(np.float32)
             array = values[comm.rank].copy()
-            function(comm, array)
+            function(PointToPoint(comm) if messages else comm, array)
             wrong = wrong or compare(operation, array, values, comm.rank)
         wrong = next(filter(None, world.allgather(wrong)), "")
         if wrong:
             return f"on {size} ranks: {wrong}"
     return ""
+
+
+class PointToPoint:
+    """A communicator without collectives: sends, receives and what belongs to them."""
+
+    def __init__(self, comm):
+        self._comm = comm
+
+    def __getattr__(self, name: str):
+        if re.match("i?(all|bcast|reduce|gather|scatter|scan|exscan|neighbor)", name.lower()):
+            raise AttributeError(f"comm.{name}: expected Send and Recv, got a collective")
+        return getattr(self._comm, name)
 
 
 def compare(operation: str, array, values, rank: int) -> str:

@@ -53,8 +53,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     option("--lost", choices=LOST, help=what)
     what = "with --ranks: N ranks in one process, on clocks of their own"
     option("--virtual", type=parse_whole, metavar="N", help=what)
-    what = f"latency and bandwidth between virtual ranks (default: {LINK}); without --virtual, "
-    option("--link", metavar="L,B", help=f"{what}slow the messages of real ranks to it")
+    what = f"latency and bandwidth between virtual ranks (default: {LINK})"
+    option("--link", metavar="L,B", help=what)
 
 
 def summaries(entries: dict) -> str:
@@ -63,11 +63,11 @@ def summaries(entries: dict) -> str:
 
 
 def link(chosen: argparse.Namespace) -> str | None:
-    """The link between virtual ranks, or to which real ones are slowed; None: the machine's."""
+    """The link between virtual ranks; None for real ones."""
     return chosen.link or (LINK if chosen.virtual else None)
 
 
-def refuse_compiled(option: str, chosen: argparse.Namespace) -> None:
+def refuse_compiled(chosen: argparse.Namespace) -> None:
     """Raise ValueError unless all messages are sent by methods of a communicator, led by Python."""
     strategy = find(chosen.kernels or "vector")
     kinds = {name: way.load() for name, way in METHODS.items()}
@@ -75,7 +75,7 @@ def refuse_compiled(option: str, chosen: argparse.Namespace) -> None:
     if chosen.ranks not in algorithms or strategy.parallel or strategy.together:
         known, got = "|".join(algorithms), f"--ranks {chosen.ranks} --kernels {strategy.name}"
         what = f"expected --ranks {known} and kernels for one core, got {got}"
-        raise ValueError(f"{option}: {what}")
+        raise ValueError(f"--virtual: {what}")
 
 
 def parse_grid(text: str) -> tuple[int, int, int]:
@@ -128,6 +128,6 @@ def method(chosen: argparse.Namespace) -> Callable[..., Method]:
         if name in takes and name not in wanted and takes[name].default is inspect.Parameter.empty:
             what = f"such as 2x2x2, with --ranks {chosen.ranks}"
             raise ValueError(f"{option}: expected data × pipeline × model, {what}, got none")
-    if wanted.get("lost") == "go-on" and (chosen.virtual or chosen.link):
-        raise ValueError("--lost: expected neither --virtual nor --link with go-on, got one")
+    if wanted.get("lost") == "go-on" and chosen.virtual:
+        raise ValueError("--lost: expected go-on without --virtual, got both")
     return lambda comm: way(comm, **wanted)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
+import numba
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.kernels import loops
 from cnnlab.measure import bench, machine, timing
 from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
@@ -49,7 +49,7 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
     """One image's numbers at each layer, None where there are none yet: maps, and ten bars.
 
     Those from number `back` on are gradients, with colours by sign. `windows` have a stage, a map,
-    row, column, size and numbers in a row; a line joins two.
+    row, column, size and numbers in a row; lines join all with the last.
     """
     shapes = NET.image_shape, *(NET[name].shape for name in ("conv", "pool", "dense"))
     for k, (stage, array) in enumerate(zip(PLACES, values, strict=True)):
@@ -71,9 +71,10 @@ def draw(ax: Axes, values: Sequence, back: int = 9, windows: Sequence = (), grey
     centres = []
     for stage, f, row, column, size, n in windows:
         (x, y), side = spot(stage, f, row, column, n), size * PLACES[stage][2] / n
-        ax.add_patch(plt.Rectangle((x, y), side, side, fill=False, ec=WRONG, lw=2))
+        ax.add_patch(plt.Rectangle((x, y), side, side, fill=False, ec=WRONG, lw=1.5))
         centres.append((x + side / 2, y + side / 2))
-    ax.plot(*np.reshape(centres, (-1, 2)).T, color=WRONG, lw=1.5)
+    for centre in centres[:-1]:
+        ax.plot(*zip(centre, centres[-1], strict=True), color=WRONG, lw=0.8)
     ax.set(xlim=(-1, 133), ylim=(39, -2), aspect="equal")
     ax.axis("off")
 
@@ -92,21 +93,24 @@ def network(values: Sequence) -> Axes:
 
 def one_pass(values: Sequence, grads: Sequence, label: int) -> Stepper:
     """Step an image through the network: its numbers at each layer, and back, their gradients."""
-    p, q = np.unravel_index(values[1][0].argmax(), (24, 24))
-    window, one = ("image", 0, p, q, 5, 28), ("convolution", 0, p, q, 1, 24)
-    four = "convolution", 0, p // 4 * 4, q // 4 * 4, 4, 24
-    pooled, best = ("pooling", 0, p // 4, q // 4, 1, 6), int(values[3].argmax())
-    out, work = ("fully connected", best, 0, 0, 1, 1), NET.multiply_adds
+    f, p, q = np.unravel_index(abs(grads[0]).argmax(), grads[0].shape)
+    window, one = ("image", 0, p, q, 5, 28), ("convolution", f, p, q, 1, 24)
+    four = "convolution", f, p // 4 * 4, q // 4 * 4, 4, 24
+    pooled, best = ("pooling", f, p // 4, q // 4, 1, 6), int(values[3].argmax())
+    outs, work = [("fully connected", k, 0, 0, 1, 1) for k in range(10)], NET.multiply_adds
+    maps = [("pooling", k, 0, 0, 6, 6) for k in range(6)]
     conv, pool, dense = np.cumsum([work[f"{name}_forward"] for name in ("conv", "pool", "dense")])
     back = dense + work["dense_backward_weights"] + work["dense_backward_input"]
+    below, total = back + 2 * work["pool_forward"], sum(work.values())
     frames = [  # layers filled, gradients from, windows, multiply-adds so far, what happens
-        (1, 9, [window, one], 25, "25 pixels times 25 weights: one number of a map."),
-        (2, 9, [four, pooled], conv + 16, "Six maps. 16 numbers times 16 weights: one number."),
-        (3, 9, [pooled, out], pool + 216, f"Six small maps. Output {best} weighs all 216 numbers."),
+        (1, 9, [window, one], 25, "25 pixels × 25 weights, added: one number of a map."),
+        (2, 9, [four, pooled], conv + 16, "Six maps. 16 numbers × 16 weights: one number."),
+        (3, 9, [*maps, outs[best]], pool + 216, f"216 numbers × 216 weights: output {best}."),
         (4, 9, [], dense, f"Ten outputs. The largest says {best}."),
-        (4, 3, [], dense, f"Backward: the errors, output minus 1 at label {label}, else minus 0."),
-        (4, 2, [out, pooled], back, "Errors times weights: gradients of the pooling."),
-        (4, 1, [one, window], sum(work.values()), "To each window: those of maps and filters."),
+        (4, 3, [], dense, f"Backward. The errors dz3: outputs, minus 1 at label {label}."),
+        (4, 2, [*outs, pooled], back, "Errors × weights, added: dy2. Errors × inputs: dw3."),
+        (4, 1, [pooled, four], below, "dz2 × weights: the 4 × 4 of dy1. dz2 × inputs: dw2."),
+        (4, 1, [one, window], total, "dz1 × its 25 pixels, added over the map: dw1."),
     ]
     pages = []
     for n, since, windows, *_ in frames:
@@ -139,17 +143,6 @@ def step_times(gradients: Callable, data) -> dict[str, Timing]:
     return bench.step_times(racers, repeats=15, min_time=0.02)
 
 
-def layer_times(without_vectors: Callable) -> dict[str, Timing]:
-    """Forward passes of `loops`, and of its convolution compiled by `without_vectors`."""
-    names = {layer: f"{key}_forward" for key, layer in bench.LAYERS.items()}
-    calls = {layer: bench.layer_call("loops", name, BATCH) for layer, name in names.items()}
-    arrays, options = bench.layer_arguments("conv_forward", BATCH)
-    plain = without_vectors(loops.conv_forward, *arrays, *options)
-    bench.checked("conv_forward", "loops without vectors", plain, arrays, options)
-    calls["convolution, no vectors"] = lambda: plain(*arrays, *options)
-    return timing.compare(calls, repeats=31)
-
-
 # --- the exercises --------------------------------------------------------------------------------
 
 
@@ -158,7 +151,7 @@ def layer_times(without_vectors: Callable) -> dict[str, Timing]:
     "After the convolution, maps have 28 × 28 numbers, after the pooling 7 × 7: 294 in all.",
 )
 def parameters():
-    """Three channels triple the filters' weights; larger images only those of the last layer."""
+    """Three channels triple the filters' weights. Larger images add weights to the last layer."""
     return (6 * 3 * 5 * 5 + 6) + (6 * 4 * 4 + 6) + (10 * 6 * 7 * 7 + 10)
 
 
@@ -167,15 +160,17 @@ def parameters():
     "Like sigmoid_backward, with another line in the loop: np.exp takes a number, too.",
     "NaN is what a y holds before the call: does the loop reach every number?",
 )
+@numba.njit
 def sigmoid_kernel(z, y):
-    """In plain NumPy; as a loop, with a float32 one, it is the kernel of `loops`."""
-    with np.errstate(over="ignore"):
-        y[:] = 1 / (1 + np.exp(-z))
+    """As in `sigmoid_backward`, a float32 `one` keeps the arithmetic in float32."""
+    one, z, y = np.float32(1), z.reshape(z.size), y.reshape(y.size)
+    for m in range(z.size):
+        y[m] = one / (one + np.exp(-z[m]))
 
 
 @kinds.kernel(
     "dense_backward_bias",
-    "The verdict names a factor: by what does it differ from shape to shape?",
+    "The verdict names a factor, and the sizes of the arrays: which of them has to do with it?",
     "A mean is the sum, divided by the number of images. The formula does not divide. And a kernel "
     "returns nothing: it writes into its last argument, db[:] = …",
 )

@@ -5,7 +5,6 @@ import os
 import numpy as np
 
 from cnnlab.measure.timing import Timing, digits, speedup
-from cnnlab.runtime.arguments import positive
 
 STRICT = "CNNLAB_CLAIMS"  # the environment variable that `make render` sets
 
@@ -25,12 +24,6 @@ def compare(a: Timing, b: Timing, what: str = "A call") -> str:
         f"{what} is {digits(ratio.value)} times faster with {fast.name} than with {slow.name} "
         f"{interval}."
     )
-
-
-def faster(a: Timing, b: Timing, by: float = 1.0) -> bool:
-    """Whether `a` is faster than `b`, more than `by` times, over the whole interval."""
-    positive("by", by)
-    return bool(speedup(b, a).low > by)
 
 
 def claim(sentence: str, held: bool) -> None:

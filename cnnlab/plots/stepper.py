@@ -18,7 +18,7 @@ from PIL import Image  # which Matplotlib brings
 from cnnlab.plots.style import description, style
 
 MAX_BYTES = 100_000
-SIZE, COLORS = (4.4, 2.8), 16  # inches of a drawing function's figure; so few make images small
+SIZE, COLORS = (4.4, 2.8), 24  # inches of a drawing function's figure; so few make images small
 DPI, CSS_DPI = 125, 100  # dots per inch of an image, and CSS pixels per inch on the page
 SMALL = 300  # CSS pixels: the width of a frame among all the others
 SCRIPT = """\
@@ -144,6 +144,6 @@ def image(page: Figure) -> str:
     with style():
         page.savefig(file, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
     picture = Image.open(file).convert("RGB")
-    picture = picture.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    picture = picture.quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     picture.save(small, "png", optimize=True)
     return base64.b64encode(small.getvalue()).decode()

@@ -65,8 +65,10 @@ def parted(x, y):
 
 @numba.njit(parallel=True)
 def by_thread(x, y):
+    sums = np.zeros((numba.get_num_threads(), 3))
     for i in numba.prange(len(x)):
-        y[numba.get_thread_id()] += x[i, 0]
+        sums[numba.get_thread_id()] += x[i]
+    y[:3] = sums.sum(0)
 
 
 def test_iterations_that_meet_at_an_element_race():
@@ -93,7 +95,8 @@ def by_few_threads(x, y):
 
 def test_of_a_kernel_that_asks_for_its_thread_two_threads_race():
     arrays = {"x": np.ones((4, 3)), "y": np.zeros(4)}
-    assert race(by_thread, arrays) is None
+    assert race(by_thread, arrays) is None and arrays["y"].tolist() == [4, 4, 4, 0]
+    arrays["y"][:] = 0
     assert race(by_few_threads, arrays) == "threads 0 and 2 of the prange both write y[0]: a race"
 
 

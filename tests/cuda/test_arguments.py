@@ -88,6 +88,10 @@ def test_read_only_arrays_are_not_written(kernels):
         ({"grid": (1.5,)}, "expected up to three positive sizes"),
         ({"block": 32.0}, "expected up to three positive sizes"),
         ({"shared": 1.5}, "shared: expected 0 to 49152 bytes"),
+        ({"shared": 49153}, "expected 0 to 49152 bytes of shared memory, got 49153"),
+        ({"grid": (0,)}, r"expected up to three positive sizes .* got grid \(0,\)"),
+        ({"grid": (1, 1, 1, 1)}, "up to three"),
+        ({"block": (2048,)}, "at most 1024 threads in a block"),
     ],
 )
 def test_sizes_that_no_gpu_has_are_refused(kernels, sizes, words):

@@ -84,6 +84,7 @@ def test_planted_faults_are_named(body, n, before, words):
         ("    out[0] = a[n];", 40_000, "", r"line 4: .* reads a\[40000\], 39969 after its last"),
         ("    out[0] = a[n];", -(2**31), "", r"reads a\[-2147483648\]"),
         (LOCAL, 10_000_000, "", r"line 5: .* takes element \d+ of an array of 4"),
+        ("    out[threadIdx.x + n] = 1;", 10**8, "", "line 4: thread 0 .* no array"),
         ("    out[0] = (&table[0])[n];", 5, "__device__ float table[4];", r"reads table\[5\], 2 "),
     ],
 )

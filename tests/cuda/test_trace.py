@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cnnlab import check, cuda
-from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.kernels import CONTRACT, device
 
@@ -103,32 +102,11 @@ def test_threads_of_a_warp_are_together_in_each_iteration(body, requests):
     assert [len(rows) for rows in result.requests("out")] == [32]
 
 
-def test_the_convolutions_traffic():
-    """One image of 1 x 12 x 12, two filters of 3 x 3: 10 x 10 results each."""
-    arrays = [floats(n) for n in (144, 18, 2, 200)]
-    source = (SOURCES / "conv.cu").read_text()
-    result = trace(source, *arrays, 1, 1, 12, 12, 2, 3, 1, block=(256,), name="conv_forward")
-    traffic = result.traffic()
-    assert [traffic[name]["reads"] for name in "xwb"] == [200 * 9, 200 * 9, 200]
-    assert traffic["z"]["writes"] == 200 and traffic["z"]["reads"] == 0
-    assert (result.bytes == 4).all() and result.block_size == (256, 1, 1)
-    assert all("[" in source.splitlines()[line - 1] for line in set(result.line))
-
-
 def test_loads_are_counted_by_line():
-    body = "float x = a[threadIdx.x];\nx += a[0];\nout[threadIdx.x] = x + out[threadIdx.x];"
+    body = "float x = a[threadIdx.x];\n\n\nx += a[0];\nout[threadIdx.x] = x + out[threadIdx.x];"
     result = trace(kernel(body), floats(32), floats(32), 0)
-    assert [result.loads(range(n, n + 1)) for n in range(1, 8)] == [0, 0, 32, 32, 32, 0, 0]
-    assert result.loads(range(1, 5)) == 64 and result.scale == 1
-
-
-def test_lines_are_those_of_the_source():
-    result = trace(
-        kernel("out[threadIdx.x] =\n1;\n\n\nout[threadIdx.x] += a[0];"), floats(32), floats(32), 0
-    )
-    assert set(result.line[result.array == 1]) == {3, 7} and set(
-        result.line[result.array == 0]
-    ) == {7}
+    assert [result.loads(range(n, n + 1)) for n in range(1, 8)] == [0, 0, 32, 0, 0, 32, 32]
+    assert result.loads(range(1, 7)) == 64 and result.scale == 1
 
 
 def test_the_report_in_words():
@@ -240,15 +218,6 @@ def test_what_another_block_left_in_shared_memory_is_not_there():
     assert (
         "thread 0 of block 1 reads row[0]" in result[0].text and "(32 accesses)" in result[0].text
     )
-
-
-def test_far_out_of_bounds_stops_the_kernel_and_is_named():
-    kernels, out = Traced(kernel("    out[threadIdx.x + n] = 1;")), floats(32)
-    with pytest.raises(RuntimeError, match=r"k: out of bounds, line 3: thread 0 .* no array"):
-        kernels.launch("k", (1,), (32,), floats(4), out, 10**8)
-    assert np.array_equal(out, floats(32))
-    kernels.launch("k", (1,), (32,), floats(4), out, 0)  # and the next launch is well
-    assert (out == 1).all()
 
 
 @pytest.mark.parametrize("add, lost", [("out[0] += a[0]", True), ("atomicAdd(out, a[0])", False)])

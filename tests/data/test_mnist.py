@@ -180,22 +180,6 @@ def test_only_what_is_missing_is_fetched(server, cache, monkeypatch):
     assert [file for kind, file in server.asked if kind == "good"] == [f"{f}.gz" for f in FILES[2:]]
 
 
-def test_a_failed_download_is_tried_again_only_on_request(server, monkeypatch):
-    publish(monkeypatch, "mnist", [server.url("404")])
-    for retry, asked in ((False, 1), (False, 1), (True, 2), (False, 2)):
-        with pytest.raises(DataError, match="HTTPError 404"):
-            read_dataset("mnist", retry=retry)
-        assert len(server.asked) == asked
-
-
-def test_offline_asks_no_mirror(server, monkeypatch):
-    publish(monkeypatch, "mnist", [server.url("good")])
-    monkeypatch.setenv("CNNLAB_OFFLINE", "1")
-    with pytest.raises(DataError, match="CNNLAB_OFFLINE is set"):
-        read_dataset("mnist")
-    assert server.asked == []
-
-
 def test_a_write_that_fails_leaves_nothing(server, cache, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")

@@ -19,13 +19,14 @@ from cnnlab.distributed.averaging import (
     spectral_gap,
 )
 from cnnlab.kernels import KERNELS
-from cnnlab.network import NETWORKS, Network
+from cnnlab.network import NETWORKS
 from cnnlab.ranks.schedules import block
 from cnnlab.ranks.virtual import World, examine
-from cnnlab.training import Replica, Sgd, checkpoint, train
+from cnnlab.training import checkpoint, train
 from tests.distributed import uncut
 from tests.distributed.uncut import check_virtual
 from tests.ranks.programs import run
+from tests.replicas import replica_of
 
 DIGITS = load("digits", 60, 10)
 RATE = 0.5
@@ -33,10 +34,7 @@ BATCHES = [np.arange(k, k + n) for k, n in ((0, 12), (12, 12), (3, 12), (30, 12)
 EACH = functools.partial(Local, every=1)
 
 
-def replica():
-    params = Network().parameters(0, np.float64)
-    images, labels = DIGITS.train_images, DIGITS.train_labels
-    return Replica(KERNELS["reference"], params, images, labels, 12, Sgd(RATE))
+replica = functools.partial(replica_of, DIGITS, "reference", 12, RATE)
 
 
 def steps(comm, make, n_epochs=2):

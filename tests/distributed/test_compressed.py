@@ -10,11 +10,10 @@ from cnnlab.data import load
 from cnnlab.distributed.compression import CompressedSum, StreamSum, summing
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.kernels import KERNELS
-from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
-from cnnlab.training import Replica, Sgd, train
+from cnnlab.training import train
 from tests.ranks.programs import run
+from tests.replicas import replica_of
 
 PLAN = {"batch": 40, "rate": 0.4, "progress": False, "seed": 3}
 
@@ -136,11 +135,10 @@ def test_warming_up_leaves_nothing_to_be_sent():
         """An epoch of one step, as `train` takes it, and as one takes it by hand."""
         data, method = load("digits", 40, 10), DataParallel(comm, compress="one_bit")
         result = train(data, method=method, epochs=1, **PLAN).params.flat
-        images, params = (data.train_images, data.train_labels), Network().parameters(3)
-        group = Replica(KERNELS["vector"], params, *images, 40, Sgd(0.4))
+        group = replica_of(data, batch=40, rate=0.4, seed=3)
         method = DataParallel(comm, compress="one_bit")
         method.step(group, np.random.default_rng([3, 1]).permutation(40))
-        return abs(result - params.flat).max()
+        return abs(result - group.params.flat).max()
 
     assert World(3).run(one_step) == [0, 0, 0]
 

@@ -22,14 +22,14 @@ from cnnlab.network import (
     MaxPool,
     Network,
     Pad,
-    Pool,
     ReLU,
     Sigmoid,
 )
 from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.ranks.virtual import World, examine
 from cnnlab.training import OPTIMIZERS, checkpoint, train
-from tests.distributed.uncut import DIGITS, check_virtual, replica, steps
+from tests.distributed.uncut import DIGITS, check_virtual, steps
+from tests.networks import MIXED
 from tests.ranks.programs import run
 
 GRAPHS = {"inception", "residual"}
@@ -146,14 +146,6 @@ def test_no_method_has_a_fault_that_mpi_would_hide(make):
 # --- layers in pieces -----------------------------------------------------------------------------
 
 REFERENCE = KERNELS["reference"]
-# Windows that leave rows over, fixed weights, and a layer below the first that learns.
-MIXED = Network(
-    (
-        *(MaxPool(2), Conv(3, 2), ReLU(), AveragePool(2), Conv(5, 3), Pool(2), Sigmoid()),
-        *(Dense(4), Sigmoid()),
-    ),
-    (2, 19, 23),
-)
 
 
 @pytest.mark.parametrize("by", CUTS)
@@ -259,17 +251,6 @@ def test_in_a_grid_neighbours_share_a_layer_and_pipelines_lie_apart():
     text = "grid: expected data × pipeline × model to be the 4 ranks, got 2 × 2 × 2 = 8"
     with pytest.raises(ValueError, match=text):
         World(4).run(lambda comm: Hybrid(comm, (2, 2, 2)))
-
-
-def test_sharded_ranks_hold_nothing_twice():
-    def program(comm):
-        return Sharded(comm).part(replica("lenet5")).n_bytes
-
-    n = 4 * LENET5.parameters().flat.size
-    group = World(7).run(program)
-    assert sum(own["parameters"] for own in group) == sum(own["gradients"] for own in group) == n
-    assert sum(own["optimizer"] for own in group) == n + 7 * 4  # and a count of steps each
-    assert max(own["parameters"] for own in group) < n / 7 + 4 * 5
 
 
 # --- what ranks hold comes together after each epoch: to be tested, and kept ----------------------

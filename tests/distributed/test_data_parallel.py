@@ -1,5 +1,6 @@
 """Data parallelism where a message takes its time. With several ranks, see tests/ranks/test_job."""
 
+import functools
 import weakref
 
 import numpy as np
@@ -9,19 +10,16 @@ from mpi4py import MPI
 from cnnlab.data import load
 from cnnlab.distributed import data_parallel
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.kernels import KERNELS, allreduce
+from cnnlab.kernels import allreduce
 from cnnlab.lessons.lesson_22 import Overlapping
-from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
-from cnnlab.training import Replica, Sgd, method
+from cnnlab.training import method
+from tests.replicas import replica_of
 
 DIGITS = load("digits", 330, 100)
 
 
-def replica(kernels, batch=50):
-    strategy = KERNELS[kernels]
-    params = Network().parameters(0, strategy.dtype)
-    return Replica(strategy, params, DIGITS.train_images, DIGITS.train_labels, batch, Sgd(0.5))
+replica = functools.partial(replica_of, DIGITS)
 
 
 class Two:

@@ -72,7 +72,7 @@ def test_every_method_is_made_of_a_communicator(name):
         ("--ranks gossip --moving-rate 1", "--moving-rate: expected --ranks elastic with it, got"),
         ("--ranks data --staleness 1", "--staleness: expected --ranks server with it, got data"),
         ("--ranks data --lost go-on", "--lost: expected --ranks server with it, got data"),
-        ("--ranks server --lost go-on --virtual 3", "--lost: expected neither --virtual nor"),
+        ("--ranks server --lost go-on --virtual 3", "--lost: expected go-on without"),
         ("--ranks hybrid", "--grid: expected data × pipeline × model, such as 2x2x2, with"),
     ],
 )
@@ -93,11 +93,11 @@ def test_the_link_is_that_of_virtual_ranks_unless_another_is_asked_for():
 
 
 @pytest.mark.parametrize("words", ["--ranks layers", "--ranks alone", ""])
-def test_compiled_messages_are_neither_slowed_nor_virtual(words):
+def test_compiled_messages_are_not_virtual(words):
     algorithms = chosen(words)
     algorithms.kernels = None
-    with pytest.raises(ValueError, match=r"^--link: expected --ranks data.* for one core, got "):
-        options.refuse_compiled("--link", algorithms)
+    with pytest.raises(ValueError, match=r"^--virtual: expected --ranks data.* for one core, got "):
+        options.refuse_compiled(algorithms)
     algorithms.ranks, algorithms.kernels = "data", "threads"
     with pytest.raises(ValueError, match=r"got --ranks data --kernels threads$"):
-        options.refuse_compiled("--link", algorithms)
+        options.refuse_compiled(algorithms)

@@ -13,23 +13,17 @@ import pytest
 from cnnlab.data import load
 from cnnlab.distributed.server import Server
 from cnnlab.distributed.trial import Counting, sent
-from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks.virtual import World, examine
-from cnnlab.training import OPTIMIZERS, Replica, Sgd, checkpoint, train
+from cnnlab.training import OPTIMIZERS, checkpoint, train
 from tests.distributed.uncut import DIGITS, check, check_virtual, steps
 from tests.ranks.programs import PATIENCE, run, start
-
-
-def replica_of(batch, rate, seed=0, kernels="vector"):
-    strategy, images, labels = KERNELS[kernels], DIGITS.train_images, DIGITS.train_labels
-    params = Network().parameters(seed, strategy.dtype)
-    return Replica(strategy, params, images, labels, batch, Sgd(rate))
+from tests.replicas import replica_of
 
 
 def charged(comm, batch):
     """On a rank: a replica whose images take a millisecond each; `sent` adds up its gradients."""
-    replica = replica_of(batch, 0.1, kernels="reference")
+    replica = replica_of(DIGITS, "reference", batch, 0.1)
     replica.sent, gradients = np.zeros_like(replica.params.flat), replica.gradients
 
     def charge(chosen):
@@ -236,7 +230,8 @@ def on_real_ranks(comm):
     check([steps(Server(comm, servers=servers), "lenet5") for servers in (1, 2)], "lenet5")
     learned = []
     for staleness, seed in ((1, 0), ("any", 1), ("any", 2)):
-        replica, method = replica_of(3, 0.5, seed), Noted(comm, staleness, servers=1 + seed % 2)
+        replica = replica_of(DIGITS, batch=3, seed=seed)
+        method = Noted(comm, staleness, servers=1 + seed % 2)
         losses = [method.epoch(replica, np.arange(30), lambda loss, n: None) for _ in range(40)]
         method.gather(replica)
         assert len({params.tobytes() for params in comm.allgather(replica.params.flat)}) == 1
@@ -257,7 +252,8 @@ MOMENTS = {1: "gradients", 2: "Recv", 3: "allreduce"}
 
 def go_on(comm):
     """On a rank: epochs, in which ranks 1, 2 and 3 are killed, each at another call."""
-    replica, method, losses = replica_of(4, 0.3), Noted(comm, "any", lost="go-on"), []
+    replica = replica_of(DIGITS, batch=4, rate=0.3)
+    method, losses = Noted(comm, "any", lost="go-on"), []
     for epoch in range(12):
         if at := MOMENTS.get(comm.rank) if epoch == comm.rank else None:
             dying = replica if at == "gradients" else method.comm

@@ -31,8 +31,10 @@ def test_every_rank_finds_the_parameters_of_the_uncut_network():
 def test_what_is_held_is_counted():
     alone = trial.held(1, "data", "lenet5", optimizer="adam")[0]
     assert alone == {"parameters": N, "gradients": N, "optimizer": 2 * N + 8}
-    shares = trial.held(3, "sharded", "lenet5", optimizer="adam")
-    assert sum(own["optimizer"] for own in shares) == 2 * N + 3 * 8
+    shares = trial.held(7, "sharded", "lenet5", optimizer="adam")
+    sums = {name: sum(own[name] for own in shares) for name in alone}
+    assert sums == {"parameters": N, "gradients": N, "optimizer": 2 * N + 7 * 8}
+    assert max(own["parameters"] for own in shares) < N / 7 + 4 * 5
 
 
 def test_the_bytes_of_one_step_are_counted_by_pair():

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cnnlab.kernels import KERNELS
+from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.network import (
     EIGHT,
     INCEPTION,
@@ -87,3 +88,11 @@ def parameters(network, dtype=np.float32):
     same = network.zeros(dtype)
     same.flat[:] = params.flat
     return same
+
+
+def by_reference(params, x, labels):
+    """The reference's loss and gradients in float64, with parameters of any dtype."""
+    exact, grads = params.network.zeros(np.float64), params.network.zeros(np.float64)
+    exact.flat[:] = params.flat
+    with np.errstate(invalid="ignore"):
+        return loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, grads), grads

@@ -68,11 +68,6 @@ def test_sums_are_taken_in_the_order_of_the_members():
     assert total.tolist() == [1, 6]
 
 
-def test_without_a_team_there_is_nothing_to_add_up():
-    grads = np.arange(4, dtype=np.float32)
-    assert (allreduce.sum_in_memory(grads, None) == np.arange(4)).all()
-
-
 def test_members_that_come_one_after_the_other_are_told_so():
     both = team(2)
     assert not all_running(both)  # gives up, and so must the one that comes later
@@ -144,19 +139,6 @@ def test_a_message_that_fails_is_an_error():
     nobody = allreduce.messages(MPI.COMM_SELF)._replace(communicator=MPI._handleof(MPI.COMM_NULL))
     with pytest.raises(RuntimeError, match="MPI_Allreduce: the gradients could not be added up"):
         sum_by_mpi(np.zeros(5, np.float32), nobody)
-
-
-def test_a_function_is_called_by_its_address():
-    @numba.njit
-    def both(address, number, text):
-        return allreduce.call(address, (number,)), allreduce.call(address, (text.ctypes.data,))
-
-    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_ssize_t)
-    seen = []
-    function = kind(lambda word: seen.append(word) or 7)
-    text = np.zeros(3, np.uint8)
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    assert both(address, -5, text) == (7, 7) and seen == [-5, text.ctypes.data]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

@@ -17,7 +17,15 @@ from cnnlab.network import (
     ReLU,
     Sigmoid,
 )
-from tests.kernels.examples import FAST, NETWORKS, REFERENCE, REPORTS, batch, parameters
+from tests.kernels.examples import (
+    FAST,
+    NETWORKS,
+    REFERENCE,
+    REPORTS,
+    batch,
+    by_reference,
+    parameters,
+)
 from tests.networks import report_network
 
 
@@ -50,15 +58,14 @@ def clear_batch(network, n):
 
 def agrees(strategy, network, n, step=loss_and_gradients):
     """Compare a strategy's loss and gradients with the reference's; the inputs stay as they are."""
-    params, exact = parameters(network, strategy.dtype), parameters(network, np.float64)
-    grads, expected = network.zeros(strategy.dtype), network.zeros(np.float64)
+    params, grads = parameters(network, strategy.dtype), network.zeros(strategy.dtype)
     grads.flat[:] = np.nan
     x, labels = clear_batch(network, n)
     kept = x.copy(), labels.copy(), params.flat.copy()
     loss = step(strategy, params, x, labels, grads)
     for now, before in zip((x, labels, params.flat), kept, strict=True):
         assert (now == before).all()
-    wanted = loss_and_gradients(REFERENCE, exact, x.astype(np.float64), labels, expected)
+    wanted, expected = by_reference(params, x, labels)
     assert loss == pytest.approx(wanted, rel=1e-5)
     for name, got, right in zip(network.parameter_shapes, grads, expected, strict=True):
         tolerance = 1e-5 * np.sqrt(n) * max(abs(right).max(), 1)

@@ -154,15 +154,6 @@ def test_relu_of_nan_is_nan_and_its_gradient_passes(name):
     np.testing.assert_array_equal(dz, np.tile([3, 0, 0, 0, 0, 3, 3, 3], 5))
 
 
-def test_the_sigmoid_is_right_to_the_ends_of_float32():
-    z = np.array([-3e38, -1000, -88, -87, -20, -1, -0.0, 0, 1, 20, 88, 1000, 3e38], np.float32)
-    for name in FAST:
-        y, exact = np.empty_like(z), np.empty(z.size)
-        KERNELS[name].sigmoid(z, y)
-        reference.sigmoid(z.astype(np.float64), exact)
-        np.testing.assert_allclose(y, exact, rtol=1e-6, atol=2e-38, err_msg=name)
-
-
 def test_loss_and_sigmoid_have_the_values_of_their_formulas():
     y, dz = np.array([[0.25, 0.5, 0.9]]), np.empty((1, 3))
     loss = reference.cross_entropy(y, np.array([1]), dz)

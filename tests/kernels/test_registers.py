@@ -15,18 +15,13 @@ from cnnlab.kernels.registers import (
     BUDGETS,
     LANES,
     block,
-    gather,
     larger,
     load,
     only,
-    outer,
-    shifted,
     smaller,
-    spread,
     store,
     summed,
     totals,
-    transposed,
     where_at_most,
     where_equal,
     where_not_larger,
@@ -243,45 +238,6 @@ def test_a_sum_grows_in_place_and_its_vectors_are_added_up():
     np.testing.assert_allclose(out, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("n", [1, LANES, 2 * LANES + 3])
-def test_the_lanes_of_each_gradient_are_added_to_it(n):
-    sums = np.random.default_rng(0).random((n, LANES), np.float32)
-    grads = np.ones(n + 1, np.float32)
-    lanes.add_lanes(sums.reshape(-1), grads[:n])
-    np.testing.assert_allclose(grads, [*(1 + sums.sum(1)), 1], rtol=1e-6)
-
-
-def test_bits_are_shifted():
-    @numba.njit
-    def kernel(a, out):
-        store(out, 1, shifted(load(a, 0, block(np.float32(0), 2)), 3))
-
-    ints = np.arange(-LANES, LANES, dtype=np.int32) * 1234567
-    out = np.zeros(4 * LANES, np.float32)
-    kernel(ints.view(np.float32), out)
-    assert (out[LANES : 3 * LANES].view(np.int32) == ints << 3).all() and not out[:LANES].any()
-
-
-TABLE = np.array([3, 40, 7, 0, 11])
-
-
-def test_vectors_and_numbers_are_read_where_a_table_says_and_multiplied_each_with_each():
-    numbers = np.random.default_rng(2).random(9 * LANES, np.float32)
-
-    @numba.njit
-    def kernel(x, table, out):
-        two, three = block(np.float32(0), 2), block(np.float32(0), 3)
-        a, b = spread(x, table, 0, 3, two), gather(x, table, 1, 4, three)
-        sums = outer(block(np.float32(1), 6), a, b)
-        store(out, 0, sums)
-
-    out = np.zeros(6 * LANES, np.float32)
-    kernel(numbers, TABLE, out)
-    places = [TABLE[j] + TABLE[4] for j in (1, 2, 3)]
-    expected = [1 + numbers[i] * numbers[j : j + LANES] for i in TABLE[:2] for j in places]
-    np.testing.assert_allclose(out.reshape(6, LANES), expected, rtol=1e-6)
-
-
 def test_numbers_are_chosen_and_nan_is_larger_than_any():
     nan = np.nan
     a = np.resize(np.float32([1, 2, 3, nan, nan, 5]), LANES)
@@ -303,27 +259,6 @@ def test_numbers_are_chosen_and_nan_is_larger_than_any():
     np.testing.assert_array_equal(out[2], np.where((a <= b) | np.isnan(b), b, a))
     kept = (np.arange(LANES) >= 1) & (np.arange(LANES) < 3)
     np.testing.assert_array_equal(out[3], np.where(kept, a, 0))
-
-
-def test_rows_and_columns_change_places():
-    matrix = np.random.default_rng(0).random((LANES, LANES), np.float32)
-
-    @numba.njit
-    def kernel(a, out):
-        store(out, 0, transposed(load(a, 0, block(np.float32(0), LANES))))
-
-    out = np.zeros_like(matrix)
-    kernel(matrix, out)
-    assert (out == matrix.T).all()
-
-
-@pytest.mark.parametrize("n", [1, LANES - 1, LANES, 2 * LANES + 3])
-def test_images_lie_side_by_side(n):
-    rows = np.random.default_rng(0).random((40, n), np.float32)
-    chosen = np.random.default_rng(1).integers(0, 40, LANES)
-    x = np.full((n, LANES), np.nan, np.float32)
-    lanes.to_lanes(rows.reshape(-1), np.append(chosen * n, 0), n, x.reshape(-1))
-    assert (x == rows[chosen].T).all()
 
 
 def test_the_sigmoid_is_right_to_rounding_and_keeps_nan():

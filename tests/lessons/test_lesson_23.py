@@ -1,27 +1,21 @@
 """What lesson 23 defines is what the package has; `make break` breaks its cells."""
 
-from pathlib import Path
-
-import nbformat
 import numpy as np
 import pytest
 
 from cnnlab.lessons import lesson_23
 from cnnlab.ranks import collectives, schedules
 from cnnlab.ranks.virtual import World
-
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "23_allreduce.ipynb"
-CELLS = [c for c in nbformat.read(NOTEBOOK, 4).cells if c.cell_type == "code"]
-MATTER = [c.source for c in CELLS if "matter" in c.metadata.get("tags", [])]
-IMPORTS = next(c.source for c in CELLS if c.source.startswith("import numpy"))
+from tests.lessons import breaking
 
 
 @pytest.fixture(scope="module")
 def defined():
     """The names of the lesson's cells of matter."""
     names = {}
-    for source in [IMPORTS, *MATTER]:
-        exec(source, names)
+    for cell in breaking.read(breaking.NOTEBOOKS / "23_allreduce.ipynb"):
+        if "matter" in cell.tags or cell.source.startswith("import numpy"):
+            exec(cell.source, names)
     return names
 
 

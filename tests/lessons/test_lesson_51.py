@@ -7,7 +7,6 @@ from cnnlab.kernels import KERNELS
 from cnnlab.lessons import lesson_51
 from cnnlab.lessons.lesson_50 import implicit_gemm
 from cnnlab.lessons.lesson_51 import BUFFERS, allocated, challenge
-from cnnlab.measure import timing
 from cnnlab.network import Conv, Dense, Network, ReLU, Sigmoid
 
 NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid()), (2, 9, 9))
@@ -55,34 +54,6 @@ def test_what_numpy_allocates_is_counted_at_its_peak():
             z[:] = np.ones(2**20, np.float32)[0] + x
 
     assert 4 * 2**20 <= allocated(kernel, [np.zeros(5), np.empty(5)]) <= 4 * 2**20 + BUFFERS
-
-
-def compute(kernels, **how):
-    """The times of an operation, and the pieces and images of each call."""
-    seen = []
-
-    def call(conv, pieces, *arrays):
-        seen.append((pieces, len(arrays[0])))
-        kernels[pieces[0][0]](*arrays)
-
-    return lesson_51.time_pieces(call, STEP["conv1_forward"], kernels, **how), seen
-
-
-def test_a_way_that_is_wrong_is_not_timed():
-    kernels = {"vector": KERNELS["vector"].conv_forward, "im2col": wrong}
-    with pytest.raises(AssertionError, match=r"conv_forward by im2col\["):
-        compute(kernels, sizes=[2], repeats=1)
-
-
-def test_a_sample_is_the_time_of_one_micro_batch(monkeypatch):
-    def compare(calls, repeats):
-        return {p: timing.Timing("", (1.0 * len(call.args[1]),)) for p, call in calls.items()}
-
-    monkeypatch.setattr(timing, "compare", compare)
-    result, seen = compute({"a": KERNELS["vector"].conv_forward}, sizes=(1, 3, 16, 32), repeats=1)
-    assert {(pieces[0][1], n) for pieces, n in seen[1::2]} == {(1, 16), (3, 15), (16, 16), (32, 32)}
-    assert all(sum(m for _, m in pieces) == n for pieces, n in seen)
-    assert {timed.median for timed in result.values()} == {1.0}
 
 
 def test_the_convolutions_of_a_step_take_the_images_asked_for():

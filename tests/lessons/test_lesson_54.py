@@ -3,25 +3,21 @@
 import math
 from collections import Counter, defaultdict
 from functools import partial
-from pathlib import Path
 
-import nbformat
 import numba
 import numpy as np
 import pytest
 
 from cnnlab.data import load
 from cnnlab.distributed.server import Server
-from cnnlab.kernels import KERNELS
 from cnnlab.lessons import lesson_54 as lesson
 from cnnlab.measure import timing
-from cnnlab.network import Network
 from cnnlab.ranks.virtual import World
-from cnnlab.training import Replica, Sgd
+from tests.lessons import breaking
+from tests.replicas import replica_of
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "54_server.ipynb"
-CELLS = nbformat.read(NOTEBOOK, as_version=4).cells
-MATTER = [c.source for c in CELLS if "matter" in c.metadata.get("tags", [])]
+CELLS = breaking.read(breaking.NOTEBOOKS / "54_server.ipynb")
+MATTER = [CELLS[k].source for k in breaking.matter(CELLS)]
 DIGITS = load("digits", 400, 50)
 
 
@@ -58,10 +54,7 @@ def packaged(staleness, n_workers, n_updates, **pace):
     order = np.take(task.order, np.arange(size * n_updates), mode="wrap")
 
     def program(comm):
-        replica = Replica(
-            KERNELS["vector"], Network().parameters(0), DIGITS.train_images, DIGITS.train_labels,
-            size * n_workers, Sgd(0.1 * n_workers),
-        )  # fmt: skip
+        replica = replica_of(DIGITS, batch=size * n_workers, rate=0.1 * n_workers)
         gradients = replica.gradients
         replica.gradients = lambda some: comm.compute(lesson.SECONDS) or gradients(some)
         method = Counting(comm, "any" if staleness == math.inf else staleness)

@@ -3,24 +3,21 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 
 from cnnlab.lessons import lesson_58 as lesson
-
-NOTEBOOK = Path(lesson.__file__).parents[2] / "notebooks" / "58_searching.ipynb"
+from tests.lessons import breaking
 
 
 @pytest.fixture(scope="module")
 def page():
     """The names that the lesson's imports and its cells of matter define."""
     names = {"__name__": "page"}
-    for cell in nbformat.read(NOTEBOOK, 4).cells:
-        if "matter" in cell.metadata.get("tags", []) or "from cnnlab import" in cell.source:
-            exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
+    for cell in breaking.read(breaking.NOTEBOOKS / "58_searching.ipynb"):
+        if "matter" in cell.tags or "from cnnlab import" in cell.source:
+            exec(cell.source, names)
     return names
 
 

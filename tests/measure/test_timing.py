@@ -39,14 +39,6 @@ def test_check_comes_before_anything_is_timed():
     assert not calls
 
 
-def test_a_check_that_raises_says_why():
-    def check():
-        same(np.zeros(2), np.ones(2), name="dw")
-
-    with pytest.raises(AssertionError, match=r"dw\[0\]: .* 2 of 2"):
-        measure.measure(lambda: None, check=check)
-
-
 def test_measure_takes_seconds_per_call_after_warming_up(clock):
     # Three warm-up calls, one that sizes the batch, then the samples.
     call = clock.works(9, 9, 9, 1, 2, 4, 3)
@@ -171,16 +163,6 @@ def test_same_is_stricter_in_float64():
         same(np.float32([1 + 1e-3]), np.array([1.0]))
 
 
-def test_same_names_the_worst_element():
-    expected = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    got = expected.copy()
-    got[0, 1, 2] += 1
-    got[1, 2, 0] += 3
-    message = r"dw\[1, 2, 0\]: expected 20, got 23; 2 of 24 elements differ"
-    with pytest.raises(AssertionError, match=message):
-        same(got, expected, name="dw")
-
-
 @pytest.mark.parametrize(
     ("got", "expected", "message"),
     [
@@ -190,6 +172,7 @@ def test_same_names_the_worst_element():
         ([1.0], [math.inf], "expected inf"),
         ([0.0, 5.0], [math.inf, 1.0], "2 of 2"),
         ([math.inf, 5.0], [math.inf, 1.0], r"z\[1\]: expected 1, got 5; 1 of 2"),
+        ([[1, 5], [9, 4]], [[1, 4], [6, 4]], r"z\[1, 0\]: expected 6, got 9; 2 of 4 elements"),
         (None, [1.0], "z: expected numbers, got array\\(None"),
     ],
 )
@@ -231,14 +214,6 @@ def test_where_the_interval_holds_one_no_difference_is_claimed():
     said = claims.compare(ONE, AGAIN, "A step")
     assert said.startswith("A step shows no difference between one thread and one more in this run")
     assert "faster" not in said
-
-
-def test_the_whole_interval_decides():
-    assert claims.faster(TWO, ONE) and claims.faster(TWO, ONE, by=1.8)
-    assert not claims.faster(TWO, ONE, by=1.9)  # its lower end is 1.82
-    assert not claims.faster(ONE, TWO) and not claims.faster(ONE, AGAIN)
-    with pytest.raises(ValueError, match="by: expected a positive number, got 0"):
-        claims.faster(ONE, TWO, by=0)
 
 
 def test_a_claim_is_told_and_only_rendering_insists(monkeypatch, capsys):

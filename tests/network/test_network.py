@@ -24,13 +24,9 @@ from cnnlab.network import (
     ReLU,
     Sigmoid,
 )
-from tests.networks import report_network
+from tests.networks import MIXED, report_network
 
 END = Dense(4), Sigmoid()
-MIXED = Network(
-    (MaxPool(2), Conv(3, 2), ReLU(), AveragePool(2), Conv(5, 3), Pool(2), Sigmoid(), *END),
-    (2, 19, 23),
-)
 
 
 def test_the_default_is_the_network_of_the_report():

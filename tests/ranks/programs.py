@@ -3,10 +3,19 @@
 import os
 import subprocess
 import sys
+import time
 
 from cnnlab.ranks.cluster import find_mpiexec
 
 PATIENCE = 120
+
+
+def until(condition, seconds=PATIENCE):
+    """Wait for a condition, so many seconds at most; what it was in the end."""
+    end = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return met
 
 
 def start(n, *command):

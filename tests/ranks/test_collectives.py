@@ -25,11 +25,6 @@ def test_an_unfit_array_is_refused(array, error, words):
         allreduce(Alone(), array)
 
 
-def test_an_unknown_schedule_is_refused():
-    with pytest.raises(ValueError, match=r"schedule: expected one of tree, .* got 'star'"):
-        allreduce(Alone(), np.zeros(3), "star")
-
-
 COLLECTIVES = """
 import numpy as np
 from mpi4py import MPI

@@ -22,16 +22,10 @@ from cnnlab.ranks import Alone, job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
 from cnnlab.runtime import failures
 from cnnlab.training import checkpoint
-from tests.ranks.programs import PATIENCE, run, start
+from tests.ranks.programs import PATIENCE, run, start, until
 from tests.ranks.segments import files
 
 pytestmark = pytest.mark.mpi
-
-
-def until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
 
 
 def train(n, *options):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnnlab.ranks.schedules import NOBODY, SCHEDULES, block
+from cnnlab.ranks.schedules import NOBODY, SCHEDULES
 
 SIZES = st.integers(1, 40)
 
@@ -57,9 +57,3 @@ def test_elements_sent_are_those_of_the_textbook():
     assert [sent("rabenseifner", r, 8, 800) for r in range(8)] == [2 * 7 * 100] * 8
     assert [sent("butterfly", r, 8, 800) for r in range(8)] == [3 * 800] * 8
     assert sum(sent("tree", r, 8, 800) for r in range(8)) == 2 * 7 * 800
-
-
-def test_blocks_cover_all_elements_once():
-    for size, n in ((1, 5), (4, 3), (7, 50)):
-        blocks = [block(i, size, n) for i in range(size)]
-        assert [i for a, b in blocks for i in range(a, b)] == list(range(n))

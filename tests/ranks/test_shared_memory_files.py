@@ -11,6 +11,7 @@ import pytest
 
 from cnnlab.ranks import job, shared_memory_files
 from cnnlab.ranks.cluster import find_mpiexec
+from tests.ranks.programs import until
 from tests.ranks.segments import MARK, files, noting_segments
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="only Linux has /dev/shm")
@@ -46,13 +47,6 @@ def name():
 
     yield make
     shared_memory_files.remove(made)
-
-
-def until(condition):
-    end = time.monotonic() + 20
-    while not (met := condition()) and time.monotonic() < end:
-        time.sleep(0.01)
-    return met
 
 
 def age(file, seconds=3600):

@@ -9,13 +9,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from cnnlab.ranks import job, shared_memory_files
+from tests.ranks.programs import until
 from tests.source import ROOT
 
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin"])
@@ -122,13 +122,6 @@ def configure(folder):
         assert theirs in script
         script = script.replace(theirs, ours)
     (folder / "job.sh").write_text(script)
-
-
-def until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not (met := condition()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return met
 
 
 def steps(folder):

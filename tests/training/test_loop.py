@@ -116,14 +116,6 @@ def test_every_strategy_learns_the_same_and_the_same_again():
     assert abs(runs["loops"] - Network().parameters(5).flat).max() > 0.1
 
 
-def test_a_network_of_ones_own_can_be_trained():
-    net = report_network(filters=2, kernel=3, pool=6, classes=12)
-    run = training.train(DIGITS, "loops", network=net)
-    assert run.params.network is net and run.params.dense_w.shape == (12, 2 * 4 * 4)
-    with pytest.raises(ValueError, match=r"x: expected shape .*20, 28"):
-        training.train(DIGITS, "loops", network=report_network(height=20))
-
-
 def test_seed_and_epoch_change_the_order(monkeypatch):
     orders = []
     monkeypatch.setattr(training.Method, "steps", lambda m, replica, o: orders.append(o) or 1.0)

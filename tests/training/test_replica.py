@@ -1,33 +1,21 @@
+import functools
+
 import numpy as np
 import pytest
 
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
-from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.kernels.workers import ALONE
 from cnnlab.network import LENET5, Network
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd
 from tests.networks import report_network
+from tests.replicas import replica_of
 
 DIGITS = load("digits", 330, 100)
 
 
-def replica(name, batch=8, rate=0.5, seed=0, network=None):
-    strategy, network = KERNELS[name], network or Network()
-    params = network.parameters(seed, strategy.dtype)
-    data = DIGITS.train_images, DIGITS.train_labels
-    return Replica(strategy, params, *data, batch, Sgd(rate))
-
-
-def test_a_step_goes_against_the_mean_gradient():
-    one, grads = replica("loops"), Network().zeros()
-    before = one.params.flat.copy()
-    chosen = np.arange(8)
-    loss = Method().step(one, chosen)
-    x, labels = DIGITS.train_images[:8], DIGITS.train_labels[:8]
-    assert loss == loss_and_gradients(one.strategy, Network().parameters(), x, labels, grads)
-    np.testing.assert_allclose(one.params.flat, before - 0.5 * grads.flat / 8, atol=1e-7)
+replica = functools.partial(replica_of, DIGITS)
 
 
 def test_a_step_on_no_image_is_none():

@@ -20,7 +20,7 @@ import numpy as np
 from cnnlab.ranks import mpi
 from cnnlab.ranks.mpi import REDUCTIONS, is_named, name_of
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step
-from cnnlab.ranks.virtual.messages import ANY, NULL
+from cnnlab.ranks.virtual.messages import ANY, NULL, Begun
 
 TAGS = 32768  # as many as every MPI has
 NUMBERS = "biufc"  # kinds of dtype: bool, whole, real and complex
@@ -268,11 +268,11 @@ CALLS = {
 
 
 class Calls:
-    """The calls of a communicator, of virtual ranks or of real ones on a slowed network.
+    """The calls of a communicator.
 
     A subclass has `_send` and `_receive`, which make requests; `_post` begins with one, and
     `_opened` with one that the program waits for. `_inside` gives a copy for the messages of one
-    collective, and `begun` is the class of one that goes on while its rank computes.
+    collective.
     """
 
     pickled = False  # whether `round` sends objects
@@ -282,7 +282,7 @@ class Calls:
             return functools.partial(self._complete, name, CALLS[name])
         if name[0] == "I" and (call := name[1:].capitalize()) in CALLS:
             return functools.partial(self._begin, name, CALLS[call])
-        raise AttributeError(f"comm.{name}: {self.where} does not know it")
+        raise AttributeError(f"comm.{name}: the virtual world does not know it")
 
     def Get_rank(self) -> int:
         """This rank's number."""
@@ -372,7 +372,7 @@ class Calls:
             if (array := array_of(given[key])) is not None:
                 arrays[key] = array, (work := array.copy())
                 given[key] = work if given[key] is array else (work, given[key][1])
-        return self.begun(name, inside, arrays, call.start(inside, given))
+        return Begun(name, inside, arrays, call.start(inside, given))
 
     def _called(self, name: str, call: Call, arguments: tuple, named: dict) -> tuple:
         """The communicator for a call's messages alone, and the call's arguments by name."""

@@ -18,7 +18,7 @@ from greenlet import getcurrent, greenlet
 from cnnlab.ranks.record import Event, Message, Record
 from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
-from cnnlab.ranks.virtual.messages import NULL, Begun, Mail, Request
+from cnnlab.ranks.virtual.messages import NULL, Mail, Request
 from cnnlab.ranks.virtual.network import Interconnect, Link, Pace, network_of
 from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
@@ -273,8 +273,6 @@ class World:
 
 class Comm(calls.Calls):
     """The ranks of a world, as one of them sees them; or some of them, see `Split`."""
-
-    where, begun = "the virtual world", Begun
 
     def __init__(self, world: World, rank: int, members: tuple[int, ...] = (), group: object = 0):
         self.world, self.members, self.group = world, members or tuple(range(world.size)), group

@@ -1,29 +1,55 @@
 """Answers to the exercises of lesson 40, right and wrong."""
 
 from cnnlab import data
-from cnnlab.lessons.lesson_40 import cycles, efficiency, epoch, four_ranks, limit, too_many
+from cnnlab.lessons.lesson_40 import four_ranks, impossible, limit, too_many, unrolled, verdicts
 
 REPORT = data.report()
 LAYERS = REPORT["sequential"]["layer_seconds"]
 EPOCH = REPORT["sequential"]["epoch_seconds"]
-TIMES = REPORT["cuda"]["layer_speedups"]
 SERIAL = (2 / 1.53 - 1) / (2 - 1)  # Amdahl: 1 / (s + (1 - s) / 2) = 1.53
+
+
+def referee(above=1.0, rise=0.05, ordered=True, relative=False, keep=True, e=None):
+    """Words for speedups: right as it is, wrong with any other argument."""
+    fraction = e or (lambda s, p: (p / s - 1) / (p - 1))
+
+    def words(speedups):
+        said, before = {}, None
+        for p in sorted(speedups) if ordered else speedups:
+            s = speedups[p]
+            now = fraction(s, p)
+            grows = before is not None and now - before > rise * (abs(before) if relative else 1)
+            said[p] = "slow base" if s > above * p else "overhead" if grows else "serial part"
+            if keep or said[p] != "slow base":
+                before = now
+        return said
+
+    return words
+
+
 RIGHT = [
     (too_many, sum(LAYERS.values()) - EPOCH),
     (too_many, 97.7 + 5.127 + 2.129 - 102.3),  # rounded as one reads it
-    (efficiency, 2.72 / 2),
     (four_ranks, 1 / (SERIAL + (1 - SERIAL) / 4)),
-    (epoch, 97.7 / 1083 + 5.127 / 987 + 2.129 / 5507),
-    (cycles, LAYERS["fully connected"] / TIMES[2] / 60_000 * 1.58e9),
     (limit, sum(LAYERS.values()) / (LAYERS["pooling"] + LAYERS["fully connected"])),
+    (verdicts, referee()),
+    (unrolled, 1568 * 4 / 1.5820),
 ]
 WRONG = [
     (too_many, EPOCH - sum(LAYERS.values()), "too small"),
-    (efficiency, 2.72, "too large"),
     (four_ranks, 3.06, "too large"),
     (four_ranks, 1.02, "too small"),
-    (epoch, EPOCH / 34, "too large"),
-    (cycles, LAYERS["fully connected"] / TIMES[2] * 1.58e9, "too large"),
-    (cycles, 6.44, "too small"),
     (limit, 1083, "too large"),
+    (verdicts, referee(above=0.95), "expected"),
+    (verdicts, referee(rise=0.0), "expected"),
+    (verdicts, referee(ordered=False), "expected"),
+    (verdicts, referee(relative=True), "expected"),
+    (verdicts, referee(keep=False), "expected"),
+    (verdicts, referee(e=lambda s, p: 1 / s - 1 / p), "expected"),  # not divided by 1 − 1 / p
+    (verdicts, referee(e=lambda s, p: 1 - s / p), "expected"),  # of the efficiency
+    (verdicts, lambda speedups: list(referee()(speedups).values()), "expected"),
+    (unrolled, 3136 * 4 / 1.58, "too large"),
+    (unrolled, 3136 / 2 / 1.58, "too small"),
+    (impossible, "A", "A"),
+    (impossible, "B", "B"),
 ]

@@ -14,23 +14,48 @@ from cnnlab.lessons.lesson_51 import (
 )
 
 
-def planner(fits, combine=lambda rest, seconds, workspace: rest + seconds):
-    """A planner by the recurrence, with what is allowed and what adds up as given."""
+def planner(fits, combine=lambda rest, seconds, workspace: rest + seconds, first=0):
+    """A planner by the recurrence, with what is allowed and what adds up as given.
 
-    def plan(times, workspaces, n_images, cap):
-        least = [0.0] + [math.inf] * n_images
-        for n in range(1, n_images + 1):
-            for name, by_size in times.items():
-                for m, seconds in by_size.items():
-                    if m <= n and fits(workspaces[name][m], cap, m, n, n_images):
-                        result = combine(least[n - m], seconds, workspaces[name][m])
-                        least[n] = min(least[n], result)
-        return least[-1]
+    The first micro-batch is a change, too, if `first` is 1.
+    """
+
+    def plan(times, workspaces, n_images, cap, change):
+        @functools.cache
+        def least(n, last):
+            results = [0.0 if not n else math.inf]
+            for m, seconds in times[last].items():
+                if m <= n and fits(workspaces[last][m], cap, m, n, n_images):
+                    before = [least(n - m, a) + change * (a != last) for a in times]
+                    rest = min(before) if n > m else change * first
+                    results.append(combine(rest, seconds, workspaces[last][m]))
+            return min(results)
+
+        return min(least(n_images, last) for last in times)
 
     return plan
 
 
-def workspaces_add_up(times, workspaces, n_images, cap):
+def without_the_change(times, workspaces, n_images, cap, change):
+    return planner(lambda workspace, cap, m, n, whole: workspace <= cap)(
+        times, workspaces, n_images, cap, 0
+    )
+
+
+def last_way_only(times, workspaces, n_images, cap, change):  # T(n) and one way that reaches it
+    best = [(0.0, None)]
+    for n in range(1, n_images + 1):
+        rows = [(math.inf, None)]
+        for a, by_size in times.items():
+            for m, seconds in by_size.items():
+                if m <= n and workspaces[a][m] <= cap:
+                    rest, before = best[n - m]
+                    rows.append((rest + seconds + change * (before not in (a, None)), a))
+        best.append(min(rows, key=lambda row: row[0]))
+    return best[-1][0]
+
+
+def workspaces_add_up(times, workspaces, n_images, cap, change):
     @functools.cache
     def least(left, room):
         fits = [
@@ -44,7 +69,7 @@ def workspaces_add_up(times, workspaces, n_images, cap):
     return least(n_images, cap)
 
 
-def greed(times, workspaces, n_images, cap):
+def greed(times, workspaces, n_images, cap, change):
     seconds = 0.0
     costs = [(t / m, m, t) for a in times for m, t in times[a].items() if workspaces[a][m] <= cap]
     for _, m, t in sorted(costs):
@@ -67,31 +92,36 @@ def pieces_by_search(times, n_images, noise):
     return min(k for k, seconds in all_costs.items() if seconds <= most)
 
 
-def without_the_rest(kernel, x, dz, dw, most):
-    part, total = np.empty_like(dw), 0
+def without_the_rest(mean_gradient, x, y, most):
+    total = 0
     for first in range(0, len(x) - most + 1, most):
-        kernel(x[first : first + most], dz[first : first + most], part)
-        total = total + part
-    dw[:] = total
+        total = total + most * mean_gradient(x[first : first + most], y[first : first + most])
+    return total / len(x)
 
 
-def never_cleared(kernel, x, dz, dw, most):
-    part = np.empty_like(dw)
+def the_last(mean_gradient, x, y, most):  # as of a kernel that writes over its output
     for first in range(0, len(x), most):
-        kernel(x[first : first + most], dz[first : first + most], part)
-        dw += part
+        part = mean_gradient(x[first : first + most], y[first : first + most])
+    return part
 
 
-def all_at_once(kernel, x, dz, dw, most):
-    kernel(x, dz, dw)
+def all_at_once(mean_gradient, x, y, most):
+    return mean_gradient(x, y)
 
 
-def with_a_list(kernel, x, dz, dw, most):
-    parts = []
-    for first in range(0, len(x), most):
-        parts.append(np.empty_like(dw))
-        kernel(x[first : first + most], dz[first : first + most], parts[-1])
-    np.sum(parts, axis=0, out=dw)
+def mean_of_means(mean_gradient, x, y, most):
+    pieces = [slice(first, first + most) for first in range(0, len(x), most)]
+    return np.mean([mean_gradient(x[some], y[some]) for some in pieces], axis=0)
+
+
+def sum_of_means(mean_gradient, x, y, most):
+    return mean_of_means(mean_gradient, x, y, most) * -(-len(x) // most)
+
+
+def with_weights(mean_gradient, x, y, most):
+    pieces = [slice(first, first + most) for first in range(0, len(x), most)]
+    weights = [len(x[some]) for some in pieces]
+    return np.average([mean_gradient(x[s], y[s]) for s in pieces], axis=0, weights=weights)
 
 
 RIGHT = [
@@ -99,8 +129,8 @@ RIGHT = [
     (what_differs, "mean and variance"),
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap)),
     (against_greed, lambda: ({1: 10.0, 5: 11.0, 7: 14.0}, 10)),
+    (gradient_in_pieces, with_weights),
     (against_greed, lambda: ({np.int64(1): 10.0, np.int64(5): 11.0, np.int64(7): 14.0}, 10)),
-    (gradient_in_pieces, with_a_list),
 ]  # fmt: skip
 WRONG = [
     (fewest_pieces, lambda times, n_images, noise: -(-n_images // max(times)), "expected"),
@@ -117,12 +147,18 @@ WRONG = [
         lambda rest, seconds, workspace: max(rest, seconds)), "expected"),
     (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap,
         lambda rest, seconds, workspace: rest + workspace), "expected"),
+    (recurrence, planner(lambda workspace, cap, m, n, whole: workspace <= cap, first=1),
+        "expected"),
+    (recurrence, without_the_change, "expected"),
+    (recurrence, last_way_only, "expected"),
     (recurrence, workspaces_add_up, "expected"),
     (recurrence, greed, "expected"),
     (against_greed, lambda: ({1: 1.0, 2: 1.5, 4: 2.0}, 8), "no plan takes less"),
     (against_greed, lambda: ({2: 1.0, 4: 2.0}, 5), "images are left"),
     (against_greed, lambda: ({1: 0.0, 3: 3.0}, 6), "expected positive seconds"),
     (gradient_in_pieces, without_the_rest, "a wrong gradient"),
-    (gradient_in_pieces, never_cleared, "a wrong gradient"),
+    (gradient_in_pieces, the_last, "a wrong gradient"),
+    (gradient_in_pieces, mean_of_means, "a wrong gradient"),
+    (gradient_in_pieces, sum_of_means, "a wrong gradient"),
     (gradient_in_pieces, all_at_once, "a micro-batch of"),
 ]  # fmt: skip

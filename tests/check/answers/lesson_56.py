@@ -4,25 +4,11 @@ import numpy as np
 
 from cnnlab.lessons.lesson_56 import (
     bfloat16,
-    by_chance,
+    challenge_vote,
     feedback,
-    message_bytes,
+    five_in_a_byte,
     pays_below,
-    unpack,
 )
-
-
-def compared(values, chances):
-    below = np.floor(values)
-    return below + (chances < values - below)
-
-
-def towards_zero(values, chances):
-    return np.trunc(values + chances)
-
-
-def half_the_time(values, chances):
-    return np.where(chances < 0.5, np.floor(values), np.ceil(values))
 
 
 def fed_back(g, residual, quantise):
@@ -74,25 +60,6 @@ def decayed(g, residual, quantise):
     return sent
 
 
-def unpacked(packed, bits):
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
-    return ((packed >> shifts) & np.uint8(2**bits - 1)).reshape(-1)
-
-
-def neighbours(packed, bits):
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return ((packed[:, None] >> shifts) & np.uint8(2**bits - 1)).reshape(-1)
-
-
-def unmasked(packed, bits):
-    return np.concatenate([packed >> shift for shift in range(0, 8, bits)])
-
-
-def highest_first(packed, bits):
-    rows = [(packed >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
-    return np.concatenate(rows[::-1])
-
-
 def upper_half(bits):
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
@@ -113,10 +80,32 @@ def not_cut(values, chances):
     return (values.view(np.uint32) + chances).view(np.float32)
 
 
+def half_the_time(values, chances):
+    return upper_half(values.view(np.uint32) + np.where(chances < 2**15, np.uint32(65535), 0))
+
+
+def shared(comm, values):
+    received = np.empty((comm.size, values.size // 8), np.uint8)
+    comm.Allgather(np.packbits(values < 0), received)
+    return np.unpackbits(received, axis=1).sum(axis=0)
+
+
+def summed(comm, values):
+    total = np.empty_like(values)
+    comm.Allreduce(values, total)
+    return np.where(total < 0, -1, 1)
+
+
+def at_a_master(comm, values):
+    rows, won = comm.gather(np.packbits(values < 0), root=0), None
+    if comm.rank == 0:
+        won = np.packbits(2 * np.unpackbits(np.array(rows), axis=1).sum(axis=0) > comm.size)
+    return 1 - 2 * np.unpackbits(comm.bcast(won, root=0)).astype(int)
+
+
 RIGHT = [
-    (message_bytes, lambda n, bits, bucket: 4 * np.ceil(n / bucket) + np.ceil(n * bits / 8)),
-    (by_chance, compared),
-    (unpack, unpacked),
+    (five_in_a_byte, lambda c: np.sum(c * np.uint8([1, 3, 9, 27, 81]), axis=1, dtype=np.uint8)),
+    (challenge_vote, at_a_master),
     (feedback, fed_back),
     (
         pays_below,
@@ -127,16 +116,23 @@ RIGHT = [
     (bfloat16, lambda values, chances: upper_half(values.view(np.uint32) + chances)),
 ]
 WRONG = [
-    (message_bytes, lambda n, bits, bucket: n * bits / 8, "too small"),
-    (message_bytes, lambda n, bits, bucket: 4 * n / bucket + n * bits / 8, "message bytes("),
-    (by_chance, lambda values, chances: np.rint(values), "the same"),
-    (by_chance, towards_zero, "levels are"),
-    (by_chance, half_the_time, "arrives"),
-    (by_chance, lambda values, chances: values, "whole numbers"),
-    (unpack, neighbours, "not neighbours"),
-    (unpack, unmasked, "mask them"),
-    (unpack, highest_first, "code"),
-    (unpack, lambda packed, bits: packed, "expected"),
+    (five_in_a_byte, lambda c: (c @ 4 ** np.arange(5)).astype(np.uint8), "expected"),
+    (five_in_a_byte, lambda c: (c @ 3 ** np.arange(5)[::-1]).astype(np.uint8), "lowest digit"),
+    (five_in_a_byte, lambda codes: codes @ (3 ** np.arange(5)), "expected uint8"),
+    (five_in_a_byte, lambda codes: codes.sum(axis=1).astype(np.uint8), "expected"),
+    (
+        challenge_vote,
+        lambda comm, v: summed(comm, np.where(v < 0, -1, 1).astype(v.dtype)),
+        "a rank sends",
+    ),
+    (challenge_vote, summed, "expected"),
+    (challenge_vote, lambda comm, v: np.where(v < 0, -1, 1), "expected"),
+    (
+        challenge_vote,
+        lambda comm, v: np.where(2 * shared(comm, v) >= comm.size, -1, 1),
+        "2 of 4 are negative",
+    ),
+    (challenge_vote, shared, "1 or −1"),
     (feedback, added_after, "one call"),
     (feedback, added_after_once, "add it before"),
     (feedback, old_one_lost, "is lost"),
@@ -155,4 +151,5 @@ WRONG = [
     (bfloat16, a_bit_too_many, "bfloat16"),
     (bfloat16, as_bits, "expected float32"),
     (bfloat16, not_cut, "lower 16 bits"),
+    (bfloat16, half_the_time, "arrives"),
 ]

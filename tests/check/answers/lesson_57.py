@@ -2,115 +2,90 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_57 import correction, feedback, merged, ranks_to_half, switch
+from cnnlab.lessons.lesson_57 import correction, split
 
 
 def largest(values, k, by=abs):
     return np.sort(np.argpartition(-by(values), k)[:k])
 
 
-def feedback_by(add=True, zero=True, by=abs, copy=True):
-    def step(residual, gradient, k):
-        if add:
-            residual += gradient
-        else:
-            residual[:] = gradient
-        places = largest(residual, k, by)
-        values = residual[places]
-        if zero:
-            residual[places] = 0
-        return places, values if copy else residual[places]
-
-    return step
-
-
-def spoils_the_gradient(residual, gradient, k):
-    gradient += residual
-    places = largest(gradient, k)
-    values = gradient[places].copy()
-    residual[:] = gradient
-    residual[places] = 0
-    return places, values
-
-
-def correction_by(velocity_goes=True, residual_goes=True, gradients=False, everywhere=False):
+def correction_by(
+    velocity_goes=True, residual_goes=True, gradients=False, everywhere=False,
+    by=abs, by_velocity=False, add=True, copy=True,
+):  # fmt: skip
     def step(velocity, residual, gradient, k, momentum):
         velocity[:] = momentum * velocity + gradient
+        residual *= add
         residual += gradient if gradients else velocity
-        places = largest(residual, k)
-        values = residual[places]
+        indices = largest(velocity if by_velocity else residual, k, by)
+        values = residual[indices]
         if residual_goes:
-            residual[places] = 0
+            residual[indices] = 0
         if velocity_goes:
-            velocity[... if everywhere else places] = 0
-        return places, values
+            velocity[... if everywhere else indices] = 0
+        return indices, values if copy else residual[indices]
 
     return step
 
 
 def sends_the_velocity(velocity, residual, gradient, k, momentum):
     velocity[:] = momentum * velocity + gradient
-    places = largest(velocity, k)
-    values = velocity[places]
-    velocity[places] = 0
-    return places, values
+    indices = largest(velocity, k)
+    values = velocity[indices]
+    velocity[indices] = 0
+    return indices, values
 
 
-def walked(a_places, a, b_places, b):
-    total = dict(zip(a_places.tolist(), a.tolist(), strict=True))
-    for place, value in zip(b_places.tolist(), b.tolist(), strict=True):
-        total[place] = total.get(place, 0) + value
-    places = np.array(sorted(total), int)
-    return places, np.array([total[place] for place in places.tolist()])
+def split_by(owns=None, adds=True, to="all"):
+    """A sum by blocks, or a wrong one: other owners, no additions, too few or too much gathered."""
+
+    def answer(comm, indices, values, n):
+        bounds = [n * r // comm.size for r in range(comm.size + 1)]
+        owner = np.searchsorted(bounds, indices, side="right") - 1
+        if owns:
+            owner = owns(indices, comm.size, n)
+        block, (first, last) = np.zeros(n), bounds[comm.rank : comm.rank + 2]
+        for i, v in comm.alltoall(
+            [(indices[owner == r], values[owner == r]) for r in range(comm.size)]
+        ):
+            block[i] = block[i] + v if adds else v
+        if to == "nobody":
+            return block
+        if to == "root":
+            blocks = comm.gather(block[first:last], root=0)
+            return np.concatenate(blocks) if comm.rank == 0 else block
+        if to == "all, whole":
+            return sum(comm.allgather(block))
+        return np.concatenate(comm.allgather(block[first:last].astype(np.float32)))
+
+    return answer
 
 
-def one_after_the_other(a_places, a, b_places, b):
-    return np.concatenate([a_places, b_places]), np.concatenate([a, b])
+def all_to_all_of_them(comm, indices, values, n):
+    total = np.zeros(n)
+    for i, v in comm.allgather((indices, values)):
+        total[i] += v
+    return total
 
 
-def out_of_order(a_places, a, b_places, b):
-    places, values = walked(a_places, a, b_places, b)
-    return places[::-1], values[::-1]
-
-
-def the_second_wins(a_places, a, b_places, b):
-    places, _ = walked(a_places, a, b_places, b)
-    values = np.zeros(places.size)
-    values[np.searchsorted(places, a_places)] = a
-    values[np.searchsorted(places, b_places)] = b
-    return places, values
-
-
-def only_what_both_have(a_places, a, b_places, b):
-    places = np.intersect1d(a_places, b_places)
-    return places, a[np.isin(a_places, places)] + b[np.isin(b_places, places)]
-
-
-RIGHT = [
-    (ranks_to_half, int(np.ceil(np.log(0.5) / np.log(0.99)))),
-    (switch, lambda n, place_bytes, value_bytes: int(
-        n * value_bytes / (place_bytes + value_bytes) + 1e-9)),
-    (feedback, feedback_by()),
-    (merged, walked),
-    (correction, correction_by()),
-]  # fmt: skip
+RIGHT = [(split, split_by()), (correction, correction_by())]
 WRONG = [
-    (ranks_to_half, 70, "too large"),
-    (switch, lambda n, place_bytes, value_bytes: n // 2, "switch("),
-    (switch, lambda n, place_bytes, value_bytes: n * place_bytes // (place_bytes + value_bytes),
-     "switch("),
-    (feedback, feedback_by(zero=False), "sent again"),
-    (feedback, feedback_by(add=False), "forgotten"),
-    (feedback, feedback_by(by=np.asarray), "with their sign"),
-    (feedback, feedback_by(copy=False), "expected places"),
-    (feedback, spoils_the_gradient, "gradient is changed"),
-    (merged, one_after_the_other, "there twice"),
-    (merged, out_of_order, "not in order"),
-    (merged, the_second_wins, "values are not"),
-    (merged, only_what_both_have, "expected places"),
-    (correction, correction_by(velocity_goes=False), "velocity goes on"),
-    (correction, correction_by(residual_goes=False), "sent again"),
-    (correction, correction_by(velocity_goes=False, residual_goes=False), "both stay"),
-    (correction, correction_by(gradients=True), "nothing goes on"),
-    (correction, sends_the_velocity, "expected places"),
-]  # fmt: skip
+    (split, split_by(adds=False), "another sum"),
+    (split, split_by(owns=lambda i, size, n: i % size), "another sum"),
+    (split, split_by(owns=lambda i, size, n: np.minimum(i // (n // size + 1), size - 1)), "sum"),
+    (split, split_by(to="nobody"), "another sum"),
+    (split, split_by(to="root"), "another sum"),
+    (split, split_by(to="all, whole"), "are enough"),
+    (split, all_to_all_of_them, "are enough"),
+    (split, lambda comm, indices, values, n: values, "another sum"),
+    (correction, correction_by(velocity_goes=False), "expected"),
+    (correction, correction_by(residual_goes=False), "expected"),
+    (correction, correction_by(velocity_goes=False, residual_goes=False), "expected"),
+    (correction, correction_by(gradients=True), "expected"),
+    (correction, correction_by(everywhere=True), "expected"),
+    (correction, correction_by(by=np.asarray), "expected"),
+    (correction, correction_by(by_velocity=True), "expected"),
+    (correction, correction_by(add=False), "expected"),
+    (correction, correction_by(copy=False), "expected"),
+    (correction, sends_the_velocity, "expected"),
+]

@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as draw
 
-from cnnlab.data import load
-from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.ranks.virtual import Deadlock, Link, World
-from cnnlab.training import train
 
 LINK = Link(latency=1.0, bandwidth=100.0, call=0.25, eager=400)
 
@@ -222,14 +219,3 @@ def test_a_failure_says_whose_it_was():
     with pytest.raises(ZeroDivisionError) as raised:
         World(3).run(program)
     assert raised.value.__notes__ == ["raised by rank 1 of 3, in the virtual world"]
-
-
-DIGITS = load("digits", 100, 50)
-
-
-def test_ranks_that_disagree_say_so():
-    def program(comm):
-        return train(DIGITS, "vector", seed=comm.rank, method=DataParallel(comm), progress=False)
-
-    with pytest.raises(ValueError, match="ranks: expected the same plan on all"):
-        World(2).run(program)
