@@ -1,0 +1,248 @@
+"""The exercises of lesson 65, its charts, and the copies of a star, step by step."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from cnnlab.check import kinds
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, GREY, INK, LAYERS, figure, label_ends, note, style
+from cnnlab.ranks.collectives import perform
+from cnnlab.ranks.schedules import Step, block
+from cnnlab.ranks.virtual import World
+from cnnlab.ranks.virtual.network import Interconnect
+
+FACE = ((0.0, 0.0), (1.6, 0.0), (1.6, 1.6), (0.0, 1.6))
+SPOTS = [*FACE, *((x + 2.9, y + 0.45) for x, y in FACE)]  # of the GPUs, in inches
+CPUS = (-0.8, 0.8), (5.3, 1.25)
+WAYS = {"double": LAYERS[0], "single": LAYERS[1], "PCIe, CPU": LAYERS[4]}
+PALETTE = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#7b5ea7", "#882255", "#cc79a7", "#d55e00"
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def way(links: Mapping[tuple[int, int], int], a: int, b: int) -> tuple[str, list]:
+    """The kind of way between two GPUs, and its points: over PCIe and CPUs without a link."""
+    if n := links.get((min(a, b), max(a, b))):
+        return "double" if n == 2 else "single", [SPOTS[a], SPOTS[b]]
+    ends = []
+    for gpu in (a, b):
+        (x, y), cpu = SPOTS[gpu], CPUS[gpu // 4]
+        switch = (x + SPOTS[gpu ^ 1][0]) / 2, y + (0.45 if gpu % 4 > 1 else -0.45)
+        ends.append([(x, y), switch, cpu, (cpu[0], -0.85)])
+    return "PCIe, CPU", ends[0] + ends[1][::-1]
+
+
+def lines(ax: Axes, links: Mapping[tuple[int, int], int]) -> None:
+    """The GPUs and CPUs, and a line for each link."""
+    ax.set(xlim=(-1.1, 5.7), ylim=(-1.0, 2.8), aspect="equal")
+    ax.axis("off")
+    for a, b in itertools.combinations(range(8), 2):
+        kind, points = way(links, a, b)
+        x, y = np.transpose(points)
+        across = np.array([y[0] - y[-1], x[-1] - x[0]]) / np.hypot(x[-1] - x[0], y[-1] - y[0])
+        for dx, dy in (-0.04 * across, 0.04 * across) if kind == "double" else ((0, 0),):
+            ax.plot(x + dx, y + dy, color=WAYS[kind], lw=1.5, zorder=len(points) < 3)
+    box = {"boxstyle": "round", "fc": "white", "ec": WAYS["PCIe, CPU"]}
+    for cpu, spot in enumerate(CPUS):
+        ax.text(*spot, f"CPU {cpu}", ha="center", va="center", bbox=box, fontsize=8)
+    for gpu, spot in enumerate(SPOTS):
+        ax.plot(*spot, "o", ms=15, color="white", mec=INK, zorder=2)
+        ax.text(*spot, gpu, ha="center", va="center", color=INK, zorder=3)
+
+
+@figure
+def topology(links: Mapping[tuple[int, int], int], network: Interconnect) -> Sequence[Axes]:
+    """Draw GPUs with their links, and for each pair the bandwidth between them in GB/s."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.5), width_ratios=[1.8, 1])
+    lines(left, links)
+    for a, b in itertools.permutations(range(8), 2):
+        speed = min(link.bandwidth for _, link in network.route(a, b)) / 1e9
+        kind, _ = way(links, a, b)
+        right.add_patch(plt.Rectangle((b - 0.5, a - 0.5), 0.94, 0.94, color=WAYS[kind]))
+        ink = INK if kind == "single" else "white"
+        right.text(b, a, f"{speed:.0f}", ha="center", va="center", color=ink, fontsize=9)
+    keys = [Patch(color=color, label=name) for name, color in WAYS.items()]
+    left.legend(handles=keys, ncols=3, loc="lower center", bbox_to_anchor=(0.5, -0.14), fontsize=9)
+    right.set(xlabel="to GPU", ylabel="GB/s from GPU", xticks=range(8), yticks=range(8))
+    right.set(xlim=(-0.6, 7.6), ylim=(7.6, -0.6), aspect="equal")
+    right.grid(visible=False)
+    return left, right
+
+
+def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
+    """Step through what GPU 0 gets, a frame for each copy that arrives; others are under way."""
+    frames, captions = [], []
+    messages = sorted((m for m in world.record.messages if m.to == 0), key=lambda m: m.end)
+    for k, now in enumerate(messages):
+        with style():
+            ax = Figure((4.2, 2.3)).subplots()
+        lines(ax, links)
+        for message in reversed(messages[k:]):
+            kind, points = way(links, message.source, 0)
+            look = {"color": COLORS["device"] if message is now else INK, "lw": 2.5}
+            ax.plot(*np.transpose(points), **look, zorder=1)
+            arrow = look | {"arrowstyle": "-|>", "shrinkB": 8}
+            ax.annotate("", points[-1], points[-2], arrowprops=arrow)
+        text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends is there ({kind})."
+        captions.append(f"{text} Under way: {len(messages) - k - 1}.")
+        frames.append(ax.figure)
+    return stepper(frames, title="A million float32 from each GPU to GPU 0", captions=captions)
+
+
+@figure
+def classes(table: Mapping[float, tuple[int, float, Sequence[float]]], ranked: float) -> Axes:
+    """Draw µs of rings by the load of their busiest link: predicted, played, and how many."""
+    _, ax = plt.subplots(figsize=(7.2, 3.2))
+    for k, (count, model, played) in enumerate(table.values()):
+        ax.bar(k, model, color=LAYERS[2], width=0.7, label=None if k else "predicted")
+        spots = k + 0.12 * np.arange(len(played)) - 0.06 * (len(played) - 1)
+        ax.plot(spots, played, "o", ms=4, color=COLORS["vector"], label=None if k else "played")
+        rings = f"{count:,} ring{'s'[: count - 1]}"
+        note(ax, rings, (k, max(model, *played)), (0, 6), ha="center", fontsize=9)
+    ax.axhline(ranked, color=COLORS["device"], ls="--", lw=1, label="in the order of ranks")
+    ax.set_xticks(range(len(table)), [f"{busiest:g}" for busiest in table])
+    ax.set(xlabel="ps that a byte of each message takes on the busiest link", ylabel="µs")
+    ax.margins(y=0.12)
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+@figure
+def curves(
+    x: Sequence, series: Mapping, xlabel: str, ylabel="µs", share=False, bound: Sequence = ()
+) -> Axes:
+    """Draw curves over x on logarithmic axes, and a bound; shares in per cent on a linear one."""
+    _, ax = plt.subplots(figsize=(7.2, 3.6))
+    ax.set(xscale="log", yscale="linear" if share else "log", xlabel=xlabel, ylabel=ylabel)
+    ends = [(x[-1], bound[-1], "bound", GREY)] if len(bound) else []
+    for (name, values), color in zip(series.items(), PALETTE, strict=False):
+        ax.plot(x, values, "-" if share else "o-", ms=3, color=color, label=name)
+        ends.append((x[-1], values[-1], name, color))
+    if len(bound):
+        ax.plot(x, bound, "--", color=GREY)
+    ax.figure.canvas.draw()  # limits are final now
+    ax.legend(frameon=False, fontsize=9) if share else label_ends(ax, ends)
+    return ax
+
+
+def crossing(x: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float:
+    """Where `one`, less at first, meets `other`: between points as if both were powers of x."""
+    apart = np.log(one) - np.log(other)
+    k = int(np.flatnonzero(apart > 0)[0]) + 1
+    return float(np.exp(np.interp(0, apart[k - 2 : k], np.log(x[k - 2 : k]))))
+
+
+@figure
+def panels(x: Sequence[int], shares: Mapping[tuple[str, str], Sequence[float]]) -> Sequence[Axes]:
+    """Draw per cent over images on each GPU, a panel for each network, a curve for each method."""
+    names, methods = (list(dict.fromkeys(words)) for words in zip(*shares, strict=True))
+    _, axes = plt.subplots(1, len(names), figsize=(8.6, 2.5), sharey=True)
+    for (name, method), values in shares.items():
+        ax, color = axes[names.index(name)], PALETTE[methods.index(method)]
+        ax.plot(x, values, "o-", ms=3, label=method, color=color)
+        ax.set(title=name, xscale="log", xlabel="images on each GPU", ylim=(0, 103))
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_formatter("{x:g}")
+    axes[0].set_ylabel("% computing")
+    axes[0].legend(frameon=False, fontsize=9)
+    return axes
+
+
+# --- the exercises --------------------------------------------------------------------------------
+
+
+@kinds.labels(
+    ["shared link", "last bucket", "rendezvous", "calls", "launches"],
+    [
+        "what does a GPU do six times in each round?",
+        "what takes as long for 32 images as for 256?",
+        "of which length are these messages, in bytes, and what does a longer one wait for?",
+        "which gradients are complete only when nothing is left to compute?",
+        "how many of its messages go through a CPU, and in which direction?",
+    ],
+    "Each has its number in a cell above. What differs between the two times?",
+    "Two are of small messages, one of kernels, one of overlap, one of bandwidth.",
+)
+def diagnosis():
+    """Six calls for one; kernels too short to notice; over 64 KiB a copy waits for the server; the
+    first layer comes last; messages of one round queue for one link."""
+    return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
+
+
+def _as_broadcast(schedule) -> str:
+    rng = kinds.generator()
+    for size, n, pieces in ((2, 5, 1), (4, 1000, 3), (8, 100_000, 16), (8, 3, 5)):
+        order, x = rng.permutation(size).tolist(), rng.random(n, np.float32)
+        programs = [list(schedule(rank, order, n, pieces)) for rank in range(size)]
+        if {len(steps) for steps in programs} != {rounds := pieces + size - 2}:
+            return f"{size} GPUs, {pieces} pieces: expected {rounds} rounds on each GPU"
+
+        def program(comm, x=x, order=order, programs=programs):
+            mine = x.copy() if comm.rank == order[0] else np.zeros_like(x)
+            perform(comm, mine, programs[comm.rank])
+            return mine
+
+        for rank, result in enumerate(World(size, "dgx1").run(program)):
+            if not np.array_equal(result, x):
+                return f"order {order}, n = {n}, {pieces} pieces: GPU {rank} has something else"
+    return ""
+
+
+@kinds.tested(
+    _as_broadcast,
+    "Number the GPUs by their place in `order`. In which round does piece 0 reach the third?",
+    "In round k the GPU at place i sends piece k − i on, and gets piece k − i + 1, if there are.",
+)
+def broadcast(rank, order, n, pieces):
+    """After P − 2 rounds all links of the chain are busy, so many small pieces cost little more
+    than one message of all: that is how NCCL broadcasts."""
+    at, last = order.index(rank), len(order) - 1
+    for k in range(pieces + last - 1):
+        step = Step()
+        if at < last and 0 <= k - at < pieces:
+            a, b = block(k - at, pieces, n)
+            step = step._replace(to=order[at + 1], a=a, b=b)
+        if at > 0 and 0 <= k - at + 1 < pieces:
+            c, d = block(k - at + 1, pieces, n)
+            step = step._replace(source=order[at - 1], c=c, d=d)
+        yield step
+
+
+def _as_soonest(function) -> str:
+    rng = kinds.generator()
+    for n_layers in (1, 2, 3, 5, 8, 8, 8):
+        seconds, sizes = rng.integers(1, 50, (2, n_layers)).tolist()
+        latency = int(rng.integers(1, 60))
+        best = np.inf
+        for cuts in itertools.product((False, True), repeat=n_layers - 1):
+            now = free = pending = 0
+            for each, n, cut in zip(seconds, sizes, (*cuts, True), strict=True):
+                now, pending = now + each, pending + n
+                if cut:
+                    free, pending = max(now, free) + latency + pending, 0
+            best = min(best, free)
+        got = function(list(seconds), list(sizes), lambda n, once=latency: once + n)
+        if not np.isclose(got, best):
+            return f"{seconds}, {sizes}, cost {latency} + n: expected {best}, got {got}"
+    return ""
+
+
+@kinds.tested(
+    _as_soonest,
+    "When are the first i layers added up at the soonest? Their last bucket has layers j to i − 1.",
+    "It begins when layer i − 1 is ready and the first j are added up: try all j.",
+)
+def challenge_soonest(seconds, sizes, cost):
+    """Whatever follows a bucket only needs it early, so the best for i layers is made of the best
+    for fewer: dynamic programming, n² in place of 2ⁿ."""
+    done = [0]
+    for i in range(1, len(sizes) + 1):
+        ready = sum(seconds[:i])
+        done.append(min(max(ready, done[j]) + cost(sum(sizes[j:i])) for j in range(i)))
+    return done[-1]
