@@ -115,7 +115,7 @@ def draw(ax: Axes, runs: Mapping[str, Sequence], now: float, end: float) -> None
 
 @kinds.labels(
     ["launches", "DRAM", "requests", "chain", "clock"],
-    ["what is the same?", "what differs?", "what is spared?", "what waits?", "what grows?"],
+    ["what is the same?", "what differs?", "what is spared?", "what waits?", "what changes it?"],
     "Which limit would explain that? Would it change anything else, too?",
     "A faster part helps only where it is the limit. And a clock can be at fault.",
 )
