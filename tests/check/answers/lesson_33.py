@@ -44,7 +44,7 @@ WRONG = [
     (convolve, changed(convolve, ("if (i >= N * F * P * Q) return;", "")), "out of bounds"),
     (convolve, changed(convolve, ("= bias", "= 0")), "y["),
     (convolve, changed(convolve, ("= bias", "= b[f]")), "45,360 loads, where 38,880 do"),
-    (convolve, changed(convolve, ("weight * patch", "w[(f * K + k) * K + l] * patch")), "loads, where"),
+    (convolve, changed(convolve, ("weight * patch", "w[f * 25 + k * K + l] * patch")), "loads,"),
     (convolve, changed(convolve, ("i % Q * S", "i % Q")), "y"),
     (challenge_backward, changed(challenge_backward, ("dw[i] = sum", "dw[i] += sum")), "dw"),
     (challenge_backward, changed(challenge_backward, ("- weights - O;", "- weights;")), "out of"),
