@@ -19,7 +19,6 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, figure
 
 RATE = 0.4
-Times = Sequence[tuple[float, float, float]]  # of each launch: asked for, begun, ended; seconds
 
 
 def memory(net: Network, images, labels, n: int, xp=np) -> dict:
@@ -66,26 +65,28 @@ def registers() -> Study:
 
 
 @figure
-def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence[Sequence[int]]) -> Axes:
-    """Draw launches as a graph: an arrow leads to each from those that it waits for."""
+def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence, path=()) -> Axes:
+    """Draw launches as a graph: arrows lead to each from those it waits for; a `path` is thick."""
     columns = [[k for k, y in enumerate(rows) if y == row] for row in rows]
     at = {k: (2 * each.index(k) - len(each) + 1, rows[k]) for k, each in enumerate(columns)}
-    _, ax = plt.subplots(figsize=(8, 0.5 + 0.52 * max(rows)))
-    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": COLORS["device"]}
+    _, ax = plt.subplots(figsize=(8, 0.5 + 0.68 * max(rows)))
     for k, (x, y) in at.items():
+        box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": INK, "lw": 3 if k in path else 0.8}
         ax.text(x, y, f"{k} {names[k]}", ha="center", va="center", fontsize=8, bbox=box, zorder=2)
         for i in direct[k]:
-            ends = (x, y - 0.27), (at[i][0], at[i][1] + 0.27)
-            color = INK if rows[k] - rows[i] == 1 else "#bbbbbb"  # behind the boxes that it passes
-            ax.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": color}, zorder=1)
+            ends = (x, y - 0.3), (at[i][0], at[i][1] + 0.3)
+            skips = rows[k] - rows[i] > 1  # then around the boxes that it passes
+            arrow = {"arrowstyle": "->", "color": "#999999" if skips else INK}
+            arrow["connectionstyle"] = f"arc3,rad={0.3 * skips}"
+            ax.annotate("", *ends, arrowprops=arrow, zorder=1)
     wide = max(map(len, columns))
     ax.set(xlim=(-wide, wide), ylim=(max(rows) + 0.4, min(rows) - 0.4))
     ax.axis("off")
     return ax
 
 
-def queue(names: Sequence[str], runs: Mapping[str, Times], title: str) -> Stepper:
-    """Step through the launches that the host asks for: what waits, what each device works on."""
+def queue(names: Sequence[str], runs: Mapping[str, Sequence], title: str) -> Stepper:
+    """Step through launches: by card, the seconds when each is asked for, begins and ends."""
     asked = [times[0] for times in next(iter(runs.values()))]
     frames, captions, end = [], [], max(times[-1][2] for times in runs.values())
     for name, now in zip([*names, ""], [*asked, end], strict=True):
@@ -97,7 +98,7 @@ def queue(names: Sequence[str], runs: Mapping[str, Times], title: str) -> Steppe
     return stepper(frames, title=title, captions=captions)
 
 
-def draw(ax: Axes, runs: Mapping[str, Times], now: float, end: float) -> None:
+def draw(ax: Axes, runs: Mapping[str, Sequence], now: float, end: float) -> None:
     """Host and devices until `now`: a bar for each launch that is asked for, or under way."""
     asked = [0.0, *(times[0] for times in next(iter(runs.values())))]
     rows = {"host": list(pairwise(asked))} | {c: [x[1:] for x in r] for c, r in runs.items()}
@@ -112,12 +113,9 @@ def draw(ax: Axes, runs: Mapping[str, Times], now: float, end: float) -> None:
     ax.grid(visible=False)
 
 
-# --- the exercises --------------------------------------------------------------------------------
-
-
 @kinds.labels(
     ["launches", "DRAM", "requests", "chain", "clock"],
-    ["what is the same?", "what differs?", "what is spared?", "what waits?", "what grows?"],
+    ["what is the same?", "what differs?", "what is spared?", "what waits?", "what changes it?"],
     "Which limit would explain that? Would it change anything else, too?",
     "A faster part helps only where it is the limit. And a clock can be at fault.",
 )
@@ -143,71 +141,74 @@ def _right_path(mine: Callable) -> str:
 
 @kinds.tested(
     _right_path,
-    "Keep for each launch when it ends, and which of those that it waits for ends last.",
-    "Begin at the launch that ends last, and go back along the ones that were waited for.",
+    "Keep for each launch the longest path that ends with it.",
+    "It is the longest of those of the launches that it needs, and then the launch itself.",
 )
 def path(seconds, needs):
-    """The ends are the lesson's; who was waited for leads back."""
-    ends, waited_for = [], []
+    """The longest path to a launch is that to one that it needs, and the launch."""
+    paths = []
     for k, each in enumerate(needs):
-        last = max(each, key=lambda i: ends[i], default=None)
-        ends.append(seconds[k] + (0 if last is None else ends[last]))
-        waited_for.append(last)
-    links = [max(range(len(ends)), key=lambda k: ends[k])]
-    while waited_for[links[-1]] is not None:
-        links.append(waited_for[links[-1]])
-    return links[::-1]
+        before = max((paths[i] for i in each), default=(0, []))
+        paths.append((before[0] + seconds[k], [*before[1], k]))
+    return max(paths)[1]
 
 
-def _right_on(sizes: Sequence[tuple], make: Callable, operation: str, function) -> Verdict:
-    """The verdict on a kernel; `make` makes inputs, and expected results by name, of each size."""
+def _right_on(sizes: Sequence[tuple], make: Callable, most: float, op: str, function) -> Verdict:
+    """The verdict on a kernel: right on what `make` makes, with `most` loads for each result."""
     for size in sizes:
         given, expected = make(np.random.default_rng(inputs.first_seed()), *size)
-        results = {
-            name: np.full(value.shape, np.nan, np.float32) for name, value in expected.items()
-        }
+        results = {k: np.full(v.shape, np.nan, np.float32) for k, v in expected.items()}
         try:
             with cuda.traced() as traces:
                 function(*given, *results.values())
         except Exception as error:  # an answer may fail in any way: the verdict says how
-            return Verdict(False, f"{operation}: raised {type(error).__name__}: {error}")
+            return Verdict(False, f"{op}: raised {type(error).__name__}: {error}")
         if faults := [fault for trace in traces for fault in trace.faults()]:
-            return Verdict(False, f"{operation}: {faults[0]}")
+            return Verdict(False, f"{op}: {faults[0]}")
         for name, value in expected.items():
             if wrong := differences(name, results[name], value, np.full_like(value, 1e-4)):
-                return Verdict(False, f"{operation}: {wrong}")
-    return Verdict(True, f"{operation}: right on {len(sizes)} sizes, and no access is at fault")
+                return Verdict(False, f"{op}: {wrong}")
+        loads = sum(trace.loads() for trace in traces)
+        if loads > (allowed := most * sum(map(np.size, expected.values()))):
+            return Verdict(False, f"{op}: right, but {loads:,} loads, where {allowed:,.0f} do")
+    return Verdict(True, f"{op}: right on {len(sizes)} sizes, and no access is at fault")
 
 
-def _windows(rng, n=2, f=2, p=2, q=3, k=2) -> tuple[list, dict]:
-    shapes = (n, f, p, q), (f, k, k), (n, f, p * k, q * k)
-    dz, w, y = (rng.uniform(0.02, 0.98, shape).astype(np.float32) for shape in shapes)
-    spread = np.repeat(np.repeat(dz, k, axis=2), k, axis=3)
-    return [dz, w, y], {"out": spread * np.tile(w, (1, p, q)) * y * (1 - y)}
+def _images(rng, n=2) -> tuple[list, dict]:
+    x, w, b = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((n, 28, 28), (6, 5, 5), 6))
+    patches = np.lib.stride_tricks.sliding_window_view(x, (5, 5), axis=(1, 2))
+    z = np.einsum("npqkl,fkl->nfpq", patches, w) + b[:, None, None]
+    return [x, w, b], {"y": 1 / (1 + np.exp(-z))}
 
 
 @kinds.cuda_c(
-    "fused backward",
-    lambda mine, dz, w, y, out: mine.over(
-        "my_backward", out.size, dz, w, y, out, out.size, *w.shape[:2], *y.shape[2:]
-    ),
-    "Take the thread's number apart into row, column, map and image. Which window is it in?",
-    "Window (row / S, col / S), weight (row % S, col % S); then · y · (1 − y) in the same line.",
-    by=partial(_right_on, ((), (1, 1, 1, 1, 1), (3, 6, 6, 6, 4), (5, 2, 9, 7, 3)), _windows),
+    "convolve",
+    lambda mine, x, *rest: mine.over("my_convolve", 216 * len(x), x, *rest, len(x)),
+    "Load the thread's 8 x 8 pixels into an array `patch` first. Where does its window begin?",
+    "Let the weights be the outer loops: load one, use it for all 16 sums, then load the next.",
+    by=partial(_right_on, ((), (1,), (5,)), _images, 90 / 16),
 )
-def fused():
-    """The gradient between the two operations stays in a register: not written, and not read."""
+def convolve():
+    """64 pixels, 25 weights and a bias, each loaded once: registers hold what is used again."""
     return """
-extern "C" __global__ void my_backward(const float* dz, const float* w, const float* y, float* out,
-                                       int size, int F, int S, int H, int W)
+constexpr int H = 28, W = 28, F = 6, K = 5, S = 4, P = 6, Q = 6, EDGE = S + K - 1;
+#define EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+
+extern "C" __global__ void my_convolve(const float* x, const float* w, const float* b, float* y,
+                                       int N)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= size) return;
-    int col = i % W, row = i / W % H, f = i / (W * H) % F, n = i / (W * H * F);
-    int P = H / S, Q = W / S;
-    float dy = w[(f * S + row % S) * S + col % S]
-               * dz[((n * F + f) * P + row / S) * Q + col / S];
-    out[i] = dy * y[i] * (1.0f - y[i]);
+    if (i >= N * F * P * Q) return;
+    int col = i % Q * S, row = i / Q % P * S, f = i / (P * Q) % F, n = i / (F * P * Q);
+    float patch[EDGE][EDGE], sum[S][S], bias = b[f];
+    EACH(k, EDGE) EACH(l, EDGE) patch[k][l] = x[(n * H + row + k) * W + col + l];
+    EACH(p, S) EACH(q, S) sum[p][q] = bias;
+    EACH(k, K) EACH(l, K) {
+        float weight = w[(f * K + k) * K + l];
+        EACH(p, S) EACH(q, S) sum[p][q] += weight * patch[p + k][q + l];
+    }
+    EACH(p, S) EACH(q, S)
+        y[((n * F + f) * P * S + row + p) * Q * S + col + q] = 1.0f / (1.0f + expf(-sum[p][q]));
 }
 """
 
@@ -224,7 +225,7 @@ def _dense(rng, n=3, d=20, o=5) -> tuple[list, dict]:
     ),
     "The first O * D threads have a weight each, the next O a bias, the next N * D an input.",
     "Subtract from a thread's number what the threads before its kind are. Who is left returns.",
-    by=partial(_right_on, ((), (1, 1, 1), (9, 216, 10), (40, 7, 3)), _dense),
+    by=partial(_right_on, ((), (1, 1, 1), (9, 216, 10), (40, 7, 3)), _dense, np.inf),
 )
 def challenge_backward():
     """Three launches that do not need each other are one: side by side without streams."""

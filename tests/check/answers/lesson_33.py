@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 33, right and wrong."""
 
-from cnnlab.lessons.lesson_33 import binds, challenge_backward, fused, path
+from cnnlab.lessons.lesson_33 import binds, challenge_backward, convolve, path
 from tests.check.changed import changed
 
 
@@ -29,7 +29,7 @@ def to_the_last(seconds, needs):
 RIGHT = [
     (binds, ["launches", "DRAM", "requests", "chain", "clock"]),
     (path, from_the_end),
-    (fused, changed(fused, ("dy * y[i] * (1.0f - y[i])", "dy * (y[i] - y[i] * y[i])"))),
+    (convolve, changed(convolve, ("weight * patch[p + k][q + l]", "patch[p + k][q + l] * weight"))),
     (challenge_backward, changed(challenge_backward, ("i < weights + O)", "i < O * D + O)"))),
 ]
 WRONG = [
@@ -41,11 +41,11 @@ WRONG = [
     (path, lambda seconds, needs: list(range(len(seconds))), "does not need the one before it"),
     (path, lambda seconds, needs: from_the_end(seconds, needs)[::-1], "does not need"),
     (path, lambda seconds, needs: max(seconds), "raised TypeError"),
-    (fused, changed(fused, ("if (i >= size) return;", "")), "out of bounds"),
-    (fused, changed(fused, (" * (1.0f - y[i])", "")), "out["),
-    (fused, changed(fused, ("row % S", "row / S")), "elements differ"),
-    (fused, changed(fused, ("row / S) * Q", "row) * Q")), "out of bounds"),
-    (fused, changed(fused, ("int P = H / S", "int P = W / S")), "out"),
+    (convolve, changed(convolve, ("if (i >= N * F * P * Q) return;", "")), "out of bounds"),
+    (convolve, changed(convolve, ("= bias", "= 0")), "y["),
+    (convolve, changed(convolve, ("= bias", "= b[f]")), "45,360 loads, where 38,880 do"),
+    (convolve, changed(convolve, ("weight * patch", "w[f * 25 + k * K + l] * patch")), "loads,"),
+    (convolve, changed(convolve, ("i % Q * S", "i % Q")), "y"),
     (challenge_backward, changed(challenge_backward, ("dw[i] = sum", "dw[i] += sum")), "dw"),
     (challenge_backward, changed(challenge_backward, ("- weights - O;", "- weights;")), "out of"),
     (challenge_backward, changed(challenge_backward, ("if (i < weights + O + N * D)", "")), "out"),
