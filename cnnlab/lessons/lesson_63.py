@@ -11,16 +11,13 @@ from matplotlib.figure import Figure
 from cnnlab.check import kinds
 from cnnlab.measure.timing import Timing
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, measured, note, style
+from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure, measured, note, style
 
 COUNTS = ("vpopcnt", "vpshufb", "popcnt", "cnt")  # what counts bits in vectors, else in words
 
 
 def counted_by(kernel) -> str:
-    """The instruction by which a compiled kernel counts bits, from its assembly; shuffles look up.
-
-    Where it has none of COUNTS, the compiler counts with shifts and additions.
-    """
+    """What a compiled kernel counts bits by, from its assembly: shuffles (`vpshufb`) look up."""
     code = "\n".join(kernel.inspect_asm().values())
     matches = (re.search(rf"^\s+({name}\w*)", code, re.MULTILINE) for name in COUNTS)
     return next((each[1] for each in matches if each), "shifts and additions")
@@ -38,8 +35,10 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
             total += int(both.sum()) << (i + j)
             with style():
                 ax = Figure((4.4, 2.5)).subplots()
-            ax.set(xlim=(-2.2, len(x)), ylim=(-0.3, x_bits + w_bits + 2.1))
+            ax.set(xlim=(-2.2, len(x)), ylim=(-0.3, x_bits + w_bits + 2.6))
             ax.axis("off")
+            for k, text in enumerate(map("{} · {}".format, x, w)):
+                ax.text(k + 0.46, x_bits + w_bits + 2.1, text, ha="center", va="center", fontsize=9)
             rows = [(f"x, plane {k}", x >> k & 1, k == i) for k in reversed(range(x_bits))]
             rows += [(f"w, plane {k}", w >> k & 1, k == j) for k in reversed(range(w_bits))]
             for y, (name, bits, now) in enumerate([*rows, ("AND", both, True)][::-1]):
@@ -57,35 +56,39 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
 
 
 @measured
-def rungs(timings: Mapping[str, Timing], words: int, bound: Timing) -> Axes:
-    """Draw picoseconds a word, a bar for each kernel, and the bound as a line."""
+def rungs(timings: Mapping[str, Timing], words: int, alone: Timing) -> Axes:
+    """Draw picoseconds a word, a bar for each kernel, and the three operations alone as a line."""
     _, ax = plt.subplots(figsize=(7.2, 0.5 * len(timings) + 1.0))
     for name, timing in timings.items():
         low, middle, high = (1e12 * s / words for s in (timing.low, timing.median, timing.high))
-        ax.barh(name, middle, color=COLORS["vector"], height=0.6)
+        color = COLORS["device" if name == "float32" else "vector"]
+        ax.barh(name, middle, color=color, height=0.6)
         ax.plot([low, high], [name, name], color=INK, lw=1)
-        ax.text(high, name, f"  {middle:.0f}", va="center", fontsize=9)
-    ax.axvline(1e12 * bound.median, color="black", ls="--", lw=1, label="AND, count, add alone")
-    ax.set_xlabel("ps for a word of 64 products")
-    ax.margins(x=0.1)
-    ax.legend(loc="lower right", fontsize=9)
+        ax.text(max(middle, min(high, 1.1 * middle)), name, f"  {middle:,.0f}", va="center")
+    ax.axvline(1e12 * alone.median, color="black", ls="--", lw=1, label="AND, count, add alone")
+    most = 1.3e12 * max(timing.median for timing in timings.values()) / words
+    ax.set(xlabel="ps for a word of 64 products", xlim=(0, most))
+    ax.legend(loc="upper right", fontsize=9)
     return as_rows(ax, list(timings))
 
 
 @measured
-def by_passes(timings: Mapping[tuple, Timing], blas: Timing, once: float, each: float) -> Axes:
-    """Draw milliseconds over passes, p · q, with the model's line, and float32's time."""
+def by_passes(times: Mapping[str, Mapping[tuple, Timing]], rivals: Mapping, once, each) -> Axes:
+    """Draw milliseconds over passes, p · q: of planes, the model (in seconds), float32 and int8."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
     ax.set(xscale="log", yscale="log", xlabel="passes, p · q", ylabel="ms")
     ax.set_xscale("log", base=2)
     ax.margins(0.1)
-    n = np.array([p * q for p, q in timings])
+    for (name, timing), line in zip(rivals.items(), ("-", ":"), strict=True):
+        ax.axhline(1e3 * timing.median, color=COLORS["device"], ls=line, label=name)
+    for (name, kept), fill in zip(times.items(), (COLORS["vector"], "none"), strict=True):
+        n = np.array([p * q for p, q in kept])
+        milliseconds = [1e3 * timing.median for timing in kept.values()]
+        ax.plot(n, milliseconds, "o", ms=7, mfc=fill, color=COLORS["vector"], label=name)
     fine = np.geomspace(1, n.max())
     ax.plot(fine, 1e3 * (once + each * fine), color=GREY, ls="--", label="once + passes")
-    ax.axhline(1e3 * blas.median, color=COLORS["device"], label="float32, NumPy, one thread")
-    ax.plot(n, [1e3 * t.median for t in timings.values()], "o", color=COLORS["vector"])
-    for (p, q), timing in timings.items():
-        offset, side = ((-6, 6), "right") if (p, q) == (4, 1) else ((6, -12), "left")
+    for (p, q), timing in kept.items():
+        offset, side = ((-8, 6), "right") if (p, q) == (4, 1) else ((9, -12), "left")
         note(ax, f"w{q}a{p}", (p * q, 1e3 * timing.median), offset, ha=side, fontsize=9)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_major_formatter("{x:g}")
@@ -93,29 +96,34 @@ def by_passes(timings: Mapping[tuple, Timing], blas: Timing, once: float, each: 
     return ax
 
 
-@figure
-def accuracies(results: Mapping[str, Sequence[float]], marked: Sequence[str]) -> Axes:
-    """Draw test accuracy in per cent: a point for each seed, a line at the mean of each setting."""
-    _, ax = plt.subplots(figsize=(7.2, 0.34 * len(results) + 0.9))
-    for name, values in results.items():
-        color = COLORS["device"] if name in marked else COLORS["vector"]
-        ax.plot(values, [name] * len(values), "o", ms=4, alpha=0.6, color=color)
-        ax.plot(np.mean(values), name, "|", ms=16, mew=2, color=color)
-    ax.set_xlabel("% of test images, five seeds")
-    return as_rows(ax, list(results))
+@measured
+def frontier(timings: Mapping[str, Timing], less: Mapping[str, Sequence[float]]) -> Axes:
+    """Draw points of accuracy below float32, with their interval, over microseconds."""
+    _, ax = plt.subplots(figsize=(7.2, 3.2))
+    ax.axvline(1e6 * timings["float32"].median, color=GREY, ls="--", lw=1)
+    ax.margins(x=0.2)
+    for name, timing in timings.items():
+        (middle, half), at = interval(less[name]), 1e6 * timing.median
+        color = COLORS["device" if "float32" in name or "bytes" in name else "vector"]
+        ax.errorbar(at, -middle, half, fmt="o", color=color, capsize=2)
+        note(ax, name, (at, -middle), (5, -11), fontsize=8)
+    ax.set(xscale="log", xlabel="µs for the first layer of 64 images", ylabel="points, to float32")
+    return ax
 
 
 @figure
-def shares(weights: Mapping[str, tuple[np.ndarray, float]]) -> Axes:
-    """Draw, for each scale, how many of 100 weights are at each of its levels."""
-    _, axes = plt.subplots(1, len(weights), figsize=(7.2, 2.3), sharey=True)
-    for ax, (name, (levels, _)), color in zip(
-        axes, weights.items(), colors(list(weights)), strict=True
-    ):
-        at, n = np.unique(levels, return_counts=True)
-        ax.bar([f"{level + 0.0:g}" for level in at], 100 * n / levels.size, color=color)
-        ax.set(title=name, xlabel="level")
+def shares(weights: Mapping[str, np.ndarray]) -> Axes:
+    """Draw how weights are spread, and below which size a ternary one is 0, by either scale."""
+    _, axes = plt.subplots(1, len(weights), figsize=(7.2, 2.4), sharey=True, sharex=True)
+    for ax, (name, w) in zip(axes, weights.items(), strict=True):
+        ax.hist(w.ravel(), 80, weights=np.full(w.size, 100 / w.size), color=COLORS["vector"])
+        for step, color, label in ((abs(w).max(), INK, "largest"), (abs(w).mean(), GREY, "mean")):
+            for side in (-1, 1):
+                ax.axvline(side * step / 2, color=color, ls="--", lw=1, label=label)
+                label = None
+        ax.set(title=name, xlabel="weight; 0 between the lines")
     axes[0].set_ylabel("of 100 weights")
+    axes[1].legend(frameon=False, fontsize=8)
     return axes
 
 
@@ -202,7 +210,7 @@ def _as_seven(total) -> str:
     "Two adders leave two carries and a sum; a third adder takes the sum in; then add up carries.",
 )
 def challenge_seven(words, count):
-    """Four full adders, 20 operations, spare four of seven counts. Carries count 2 and 4."""
+    """Four full adders spare four of seven counts. Carries count 2 and 4."""
 
     def adder(a, b, c):
         return a ^ b ^ c, (a & b) | ((a ^ b) & c)
@@ -235,3 +243,8 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def spread(values: Sequence[float]) -> str:
     """The mean of five and its 95 % interval, as text."""
     return "{:.2f} ± {:.2f}".format(*interval(values))
+
+
+def none(differences: Sequence[float]) -> bool:
+    """Whether the interval of the mean holds 0."""
+    return bool(abs(np.mean(differences)) < interval(differences)[1])
