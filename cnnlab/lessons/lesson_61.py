@@ -81,7 +81,7 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
     for name, timing in steps.items():
         took = 1e6 * timing.median
         ax.barh(name, took, color=COLORS["vector"], height=0.6)
-        if before is not None:
+        if before and before > took:
             ax.barh(name, before - took, left=took, color="#dddddd", height=0.6)
         ax.text(max(took, before or 0), name, f"  {took:.0f}", va="center", fontsize=9)
         before = took
