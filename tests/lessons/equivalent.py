@@ -20,8 +20,6 @@ TILED = "for (int first = 0; first < D; first += 16) {"
 PLANES = "for (int first = 0; first < W; first += 16) {"
 SHARED = "__shared__ float image[C * PLANE], weights[PARAMETERS], pooled[D], dz[O], losses[O];"
 SAME = "with one channel, and K > S, as in the lesson's network"
-STATE = "if (j < H) state[j] = h[n * H + j];"
-NEXT = "the first state of the next sequence, which nobody reads here"
 SUMS = "__shared__ float room[F * (K > S ? K * K : S * S)][WINDOWS | 1];"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("00b_the_machine", "down", ROW_OF_FOUR, ROW_OF_FOUR.replace("+ 2", "- 2"), 0): WRAPS,
@@ -29,7 +27,6 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[2] - 1", "[2] + 1"), 0): LONGER,
     ("31_shared_memory", "dense_tiled", TILED, TILED.replace("<", "<="), 0): ZEROS,
     ("63_any_number_of_bits", "plane_product", PLANES, PLANES.replace("<", "<="), 0): ZEROS,
-    ("61_a_network_with_a_memory", "elman", STATE, STATE.replace("<", "<="), 0): NEXT,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
