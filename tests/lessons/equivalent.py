@@ -20,8 +20,6 @@ TILED = "for (int first = 0; first < D; first += 16) {"
 PLANES = "for (int first = 0; first < W; first += 16) {"
 SHARED = "__shared__ float image[C * PLANE], weights[PARAMETERS], pooled[D], dz[O], losses[O];"
 SAME = "with one channel, and K > S, as in the lesson's network"
-STATE = "if (j < H) state[j] = h[n * H + j];"
-NEXT = "the first state of the next sequence, which nobody reads here"
 SUMS = "__shared__ float room[F * (K > S ? K * K : S * S)][WINDOWS | 1];"
 WIDEST = "GPU 7 is never the only one over which a way is widest"
 WAYS = "ways = {c: sorted((width(a, c), width(c, b))) for c in range(8)}"
@@ -32,7 +30,6 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("31_shared_memory", "dense_tiled", TILED, TILED.replace("<", "<="), 0): ZEROS,
     ("63_any_number_of_bits", "plane_product", PLANES, PLANES.replace("<", "<="), 0): ZEROS,
     ("65_eight_devices", "relay", WAYS, WAYS.replace("8", "8 - 1"), 0): WIDEST,
-    ("61_a_network_with_a_memory", "elman", STATE, STATE.replace("<", "<="), 0): NEXT,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
     ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
