@@ -13,7 +13,9 @@ from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, label
 
 STAYS = "output", "weight", "input"
 PARTS = {"multiplier": COLORS["vector"], "adder": COLORS["loops"], "registers": GREY}
-CHIPS = COLORS["vector"], COLORS["device"]
+KINDS = COLORS["vector"], COLORS["device"]  # of convolutions and pooling, and of dense layers
+ROOFS = "k-", "k--", "k:"
+NAMED = "report, pool", "report, dense", "eight, conv1", "lenet5, dense1", "lenet5, conv2"
 
 
 def cycles(M, K, N, stays, R, C):
@@ -36,7 +38,7 @@ def steps(arrays: Mapping[str, Sequence[dict]]) -> Stepper:
         for n, (name, states) in enumerate(arrays.items()):
             at = n / len(arrays), 0.01, 1 / len(arrays), 0.92
             ax, t = page.add_axes(at, aspect="equal"), min(k, len(states) - 1)
-            ax.set_title(f"{name}, {states[t]['phase']}", fontsize=9)
+            ax.set_title(f"{name}, {states[t]['phase']}", fontsize=9, antialiased=False)
             ax.axis("off")
             edges(ax, states, t)
             words.append(f"{name}: {elements(ax, states[t])} of {states[t]['stays'].size} work")
@@ -57,7 +59,7 @@ def elements(ax: Axes, state: dict) -> int:
     stays, right, down = (state[name] for name in ("stays", "right", "down"))
     working = np.isfinite(right) & np.isfinite(down)
     for i, j in np.ndindex(stays.shape):
-        look = {"fc": "#d5e3ef" if working[i, j] else "white", "ec": INK, "lw": 0.8}
+        look = {"fc": "#d5e3ef" if working[i, j] else "white", "ec": INK, "lw": 0.8, "aa": False}
         ax.add_patch(plt.Rectangle((j + 0.03, i + 0.03), 0.94, 0.94, **look))
         number(ax, stays[i, j], j + 0.64, i + 0.66, INK)
         number(ax, right[i, j], j + 0.22, i + 0.66, COLORS["device"])
@@ -121,21 +123,27 @@ def areas(cells: Mapping[str, tuple[float, float, float]]) -> Axes:
 @figure
 def roofs(points: Mapping[str, tuple], chips: Mapping[str, tuple], shapes: Sequence[str]) -> Axes:
     """Draw the roof of each chip, and each layer's speed on arrays of several shapes."""
-    _, ax = plt.subplots(figsize=(7.2, 3.8))
-    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s")
+    _, ax = plt.subplots(figsize=(7.2, 4.4))
+    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s", ylim=(0.004, 16))
     at = np.geomspace(0.3, 100, 200)
-    for (name, (peak, bandwidth)), color in zip(chips.items(), CHIPS, strict=True):
-        line = np.minimum(peak, bandwidth * at) / 1e12
-        ax.plot(at, line, color=color, label=f"roof of {name}")
-    for x, speeds in points.values():
-        ax.plot([x, x], np.array([min(speeds), max(speeds)]) / 1e12, color=GREY, lw=0.6, zorder=1)
-    for k, (shape, marker) in enumerate(zip(shapes, "s^o", strict=True)):
-        places, speeds = zip(*((x, each[k] / 1e12) for x, each in points.values()), strict=True)
-        look = {"color": CHIPS[0], "mfc": CHIPS[0] if k else "white", "ms": 5, "ls": ""}
-        ax.plot(places, speeds, marker, label=f"layers, {shape}", **look)
+    for (name, (peak, bandwidth)), look in zip(chips.items(), ROOFS, strict=True):
+        ax.plot(at, np.minimum(peak, bandwidth * at) / 1e12, look, label=f"roof of {name}")
+    for name, (x, speeds, _) in points.items():
+        color = KINDS["dense" in name]
+        for speed, marker in zip(speeds, "s^o", strict=True):
+            face = "white" if marker == "s" else color
+            ax.plot(x, speed / 1e12, marker, color=color, mfc=face, ms=5)
+        if name in NAMED:
+            low = 0.8 * min(speeds) / 1e12
+            ax.text(x, low, name, color=color, fontsize=8, rotation=90, ha="center", va="top")
+    for shape, marker in zip(shapes, "s^o", strict=True):
+        look = {"color": GREY, "mfc": "white" if marker == "s" else GREY, "ls": ""}
+        ax.plot([], [], marker=marker, label=shape, **look)
+    for kind, color in zip(("convolution, pooling", "dense"), KINDS, strict=True):
+        ax.plot([], [], color=color, lw=5, label=kind)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.legend(frameon=False, fontsize=9)
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
@@ -165,7 +173,7 @@ def _as_feed(build) -> str:
     "Tap (k, l) of lane m enters in cycle m + K k + l. Everything else is NaN.",
 )
 def straight_feed(image, K, places):
-    """No matrix of windows was built: the feed reads the image K² times a pixel, in time."""
+    """No matrix of windows was built: a pixel is fed up to K² times, spread over the cycles."""
     result = np.full((K * K + len(places) - 1, len(places)), np.nan)
     for lane, (p, q) in enumerate(places):
         result[lane : lane + K * K, lane] = image[p : p + K, q : q + K].ravel()
@@ -229,7 +237,7 @@ def _as_shape(choose) -> str:
     "Try all R and C with R · C ≤ n; for each product, the dataflow that takes fewest cycles.",
 )
 def challenge_shape(products, n):
-    """A search over all shapes: the best is seldom a square, and columns too many only cost."""
+    """A search over all shapes: columns that no tile fills only cost."""
     flows = "output", "weight", "input"
 
     def total(shape):
