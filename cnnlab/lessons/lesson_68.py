@@ -124,7 +124,7 @@ def areas(cells: Mapping[str, tuple[float, float, float]]) -> Axes:
 def roofs(points: Mapping[str, tuple], chips: Mapping[str, tuple], shapes: Sequence[str]) -> Axes:
     """Draw the roof of each chip, and each layer's speed on arrays of several shapes."""
     _, ax = plt.subplots(figsize=(7.2, 4.4))
-    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s", ylim=(0.004, 16))
+    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s", ylim=(0.002, 16))
     at = np.geomspace(0.3, 100, 200)
     for (name, (peak, bandwidth)), look in zip(chips.items(), ROOFS, strict=True):
         ax.plot(at, np.minimum(peak, bandwidth * at) / 1e12, look, label=f"roof of {name}")
@@ -134,8 +134,8 @@ def roofs(points: Mapping[str, tuple], chips: Mapping[str, tuple], shapes: Seque
             face = "white" if marker == "s" else color
             ax.plot(x, speed / 1e12, marker, color=color, mfc=face, ms=5)
         if name in NAMED:
-            low = 0.8 * min(speeds) / 1e12
-            ax.text(x, low, name, color=color, fontsize=8, rotation=90, ha="center", va="top")
+            ax.plot([x, x], [0.022, max(speeds) / 1e12], color=GREY, lw=0.6, zorder=1)
+            ax.text(x, 0.02, name, color=color, fontsize=8, rotation=90, ha="center", va="top")
     for shape, marker in zip(shapes, "s^o", strict=True):
         look = {"color": GREY, "mfc": "white" if marker == "s" else GREY, "ls": ""}
         ax.plot([], [], marker=marker, label=shape, **look)
@@ -203,13 +203,14 @@ def without_gaps(R, C, steps, tiles):
         "how many tiles are six rows?",
         "how many of the multiply-adds are of the product?",
         "does the second product wait for the first?",
+        "which lanes does the control leave out?",
     ],
     "Work out each number for 4 × 4 elements from the formula.",
-    "One is sound. What is 2 R + C + K − 2?",
+    "Two are sound. What is 2 R + C + K − 2?",
 )
 def diagnosis():
-    """20 − 4; x[1, 0] is gone by then; two tiles, 40 cycles; 90 of 320; twice 20."""
-    return ["drain forgotten", "no skew", "rounded down", "zeros counted", "sound"]
+    """20 − 4; x[1, 0] is gone by then; two tiles, 40 cycles; 90 of 320; twice 20; 20 again."""
+    return ["drain forgotten", "no skew", "rounded down", "zeros counted", "sound", "sound"]
 
 
 def fewest(products, R, C):

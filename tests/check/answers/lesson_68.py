@@ -72,7 +72,7 @@ def one_dataflow(products, n):
     return min(shapes, key=lambda s: sum(cycles(*sizes, "output", *s) for sizes in products))
 
 
-SPOTS = ["drain forgotten", "no skew", "rounded down", "zeros counted", "sound"]
+SPOTS = ["drain forgotten", "no skew", "rounded down", "zeros counted", "sound", "sound"]
 RIGHT = [
     (straight_feed, by_cycle),
     (without_gaps, all_in_each),
@@ -92,8 +92,8 @@ WRONG = [
     (diagnosis, ["sound", *SPOTS[1:]], "1 is not sound"),
     (diagnosis, [SPOTS[0], "drain forgotten", *SPOTS[2:]], "2 is not drain forgotten"),
     (diagnosis, [*SPOTS[:2], "zeros counted", *SPOTS[3:]], "3 is not zeros counted"),
-    (diagnosis, [*SPOTS[:3], "sound", SPOTS[4]], "4 is not sound"),
-    (diagnosis, [*SPOTS[:4], "rounded down"], "5 is not rounded down"),
+    (diagnosis, [*SPOTS[:3], *SPOTS[4:], "sound"], "4 is not sound"),
+    (diagnosis, [*SPOTS[:4], "rounded down", "sound"], "5 is not rounded down"),
     (challenge_shape, square, "are enough"),
     (challenge_shape, filled, "are enough"),
     (challenge_shape, one_dataflow, "are enough"),
