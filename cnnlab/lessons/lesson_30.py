@@ -72,7 +72,8 @@ def by_cache(sizes: Sequence[int], curves: Mapping[str, Sequence[int]]) -> Axes:
     labels = ["none", *(f"{n} B" if n < 1024 else f"{n >> 10} KiB" for n in sizes[1:])]
     ax.set(yscale="log", xlabel="size of the cache", ylabel="kB fetched")
     ax.set_xticks(places, labels, fontsize=9)
-    ax.yaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.set_yticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
     ax.legend(frameon=False)
     return ax
 
