@@ -35,7 +35,7 @@ def kernel(
     """
     one_of("operation", operation, EXPECTED)
     seed = first_seed()
-    given = operation, function, seed, messages
+    given = operation, function, messages, seed
     patience *= 4 if seed else 1
     try:
         with contextlib.nullcontext(ranks) if ranks else cluster(MOST) as ranks:
@@ -53,7 +53,7 @@ def collective(operation: str, function: Callable, ranks: Cluster | None = None,
     return kernel(operation, function, ranks, **how).report()
 
 
-def probe(operation: str, function: Callable, seed: int, messages: bool) -> str:
+def probe(operation: str, function: Callable, messages: bool, seed: int) -> str:
     """On every rank: try the function on the first 1, 2, … ranks; return what is wrong, or ""."""
     from mpi4py import MPI
 

@@ -13,7 +13,7 @@ from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, LAYERS, figure, label_ends, note, style
 from cnnlab.ranks.collectives import perform
-from cnnlab.ranks.schedules import Step, block
+from cnnlab.ranks.schedules import Step
 from cnnlab.ranks.virtual import World
 from cnnlab.ranks.virtual.network import Interconnect
 
@@ -206,10 +206,10 @@ def broadcast(rank, order, n, pieces):
     for k in range(pieces + last - 1):
         step = Step()
         if at < last and 0 <= k - at < pieces:
-            a, b = block(k - at, pieces, n)
+            a, b = n * (k - at) // pieces, n * (k - at + 1) // pieces
             step = step._replace(to=order[at + 1], a=a, b=b)
         if at > 0 and 0 <= k - at + 1 < pieces:
-            c, d = block(k - at + 1, pieces, n)
+            c, d = n * (k - at + 1) // pieces, n * (k - at + 2) // pieces
             step = step._replace(source=order[at - 1], c=c, d=d)
         yield step
 
