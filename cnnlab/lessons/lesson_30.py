@@ -52,25 +52,26 @@ def steps(traces: Mapping[str, object], array: str, shape: tuple[int, int]) -> S
 
 @figure
 def utilisation(n_warps: Sequence[int], shares: Mapping[int, Sequence[float]]) -> Axes:
-    """Draw the share of cycles in which an SM issues, over its warps, by the loads in flight."""
+    """Draw the share of cycles in which a scheduler issues, over its warps, by loads in flight."""
     _, ax = plt.subplots(figsize=(7, 3.2))
     for color, (loads, row) in zip(colors([str(n) for n in shares]), shares.items(), strict=True):
         name = f"{loads} {'load' if loads == 1 else 'loads'} before it waits"
         ax.plot(n_warps, 100 * np.array(row), "o-", color=color, label=name)
-    ax.set(xlabel="warps on the SM", ylabel="cycles that issue, %", ylim=(0, 105), xticks=n_warps)
+    ax.set(xlabel="warps of a scheduler", ylabel="cycles that issue, %", ylim=(0, 105))
+    ax.set_xticks(n_warps)
     ax.legend(frameon=False, loc="lower right")
     return ax
 
 
 @figure
 def by_cache(sizes: Sequence[int], curves: Mapping[str, Sequence[int]]) -> Axes:
-    """Draw the kB that a cache fetches over its size in bytes; the size 0 stands at the left."""
+    """Draw the kB that a cache moves over its size in bytes; the size 0 stands at the left."""
     _, ax = plt.subplots(figsize=(7.5, 3.6))
     places = np.arange(len(sizes))
     for color, (name, row) in zip(colors(list(curves)), curves.items(), strict=True):
         ax.plot(places, np.array(row) / 1e3, "o-", color=color, label=name)
     labels = ["none", *(f"{n} B" if n < 1024 else f"{n >> 10} KiB" for n in sizes[1:])]
-    ax.set(yscale="log", xlabel="size of the cache", ylabel="kB fetched")
+    ax.set(yscale="log", xlabel="size of the cache", ylabel="kB moved")
     ax.set_xticks(places, labels, fontsize=9)
     ax.minorticks_off()
     ax.set_yticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])

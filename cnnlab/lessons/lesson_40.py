@@ -72,7 +72,7 @@ def serial_fractions(curves: Mapping[str, Sequence[tuple[int, float]]]) -> Axes:
     _, ax = plt.subplots(figsize=(7.5, 3.6))
     ax.axhspan(-1, 0, color=WRONG, alpha=0.12, lw=0)
     most = max(p for row in curves.values() for p, _ in row)
-    note(ax, "no serial part does this: the base is slow", (most, 0), (0, -4), ha="right", va="top")
+    note(ax, "no serial part does this", (most, 0), (0, -4), ha="right", va="top")
     for color, (name, row) in zip(colors(list(curves)), curves.items(), strict=True):
         ax.plot(*zip(*row, strict=True), "o-", color=color, label=name)
     values = [fraction for row in curves.values() for _, fraction in row]
@@ -213,7 +213,7 @@ def verdicts(speedups):
     rtol=0.01,
 )
 def unrolled():
-    """Two sums halve the chain; four would hide the latency, and then the adder is the limit."""
+    """Two sums halve the chain; with more of them the adder itself becomes the limit."""
     return 3136 / 2 * 4 / 1.58
 
 
