@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.lessons import lesson_30, lesson_31
+from cnnlab.lessons import lesson_31
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures
 from cnnlab.plots.pictures import accesses
@@ -35,15 +35,6 @@ def saved(axes) -> int:
     file = io.BytesIO()
     np.ravel(axes)[0].figure.savefig(file)
     return len(file.getvalue())
-
-
-def test_requests_show_the_sectors_that_are_moved(traces):
-    axes = lesson_30.warp_requests(traces, "a", title="Requests")
-    titles = [ax.get_title() for ax in axes]
-    assert titles == ["neighbours: 4 sectors a request", "every other: 8 sectors a request"]
-    assert [len(ax.patches) for ax in axes] == [4, 8]
-    assert axes[0].get_xlim() == axes[1].get_xlim() == (0, 8)  # a box is as wide in both
-    assert saved(axes) > 5000
 
 
 def test_rounds_have_a_frame_for_each_barrier_and_count_accesses(traces):
