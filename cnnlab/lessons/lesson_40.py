@@ -88,9 +88,6 @@ def adder(schedules: Mapping[str, Sequence[int]], latency: int) -> Stepper:
     last = max(begins[-1] for begins in schedules.values()) + latency
 
     def draw(ax: Axes, now: int) -> None:
-        rows = [
-            f"{name}, addition {i + 1}" for name, one in schedules.items() for i in range(len(one))
-        ]
         every = [begin for one in schedules.values() for begin in one]
         for y, begin in enumerate(every):
             done = min(now, begin + latency) - begin
@@ -100,7 +97,7 @@ def adder(schedules: Mapping[str, Sequence[int]], latency: int) -> Stepper:
         ax.axvline(now, color=INK, lw=1)
         ax.set(xlim=(0, last + 1), ylim=(len(every) - 0.4, -0.6), xlabel="cycles")
         firsts = np.cumsum([0, *map(len, schedules.values())])[:-1]
-        ax.set_yticks(firsts, [rows[y].partition(",")[0] for y in firsts])
+        ax.set_yticks(firsts, list(schedules))
         for y in firsts[1:]:
             ax.axhline(y - 0.5, color=GREY, lw=0.8)
 
