@@ -19,11 +19,12 @@ class OnGpu(Launcher):
 
     def __init__(self, source: str):
         super().__init__(source)
-        self._module = cupy.RawModule(code=source, options=("-std=c++17",))
-        try:
-            self._module.compile()
-        except cupy.cuda.compiler.CompileException as error:
+        compiler, self._module = cupy.cuda.compiler, cupy.cuda.function.Module()
+        try:  # not cupy.RawModule, which takes numbers below 2**-126 for zero (-ftz=true)
+            code, _ = compiler.compile_using_nvrtc(source, ("-std=c++17",))
+        except compiler.CompileException as error:
             raise RuntimeError(f"the CUDA source does not compile:\n{error}") from error
+        self._module.load(code)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         """The call that launches on the current stream, without waiting."""
@@ -39,13 +40,22 @@ class OnGpu(Launcher):
         there = on_gpu(arguments)
         try:
             self._prepare(name, sizes, there, shared)()
-            cupy.cuda.runtime.deviceSynchronize()
+            if any(isinstance(argument, np.ndarray) for argument in arguments):
+                cupy.cuda.runtime.deviceSynchronize()
         except FAULTS as error:
             raise RuntimeError(f"{name}: {error}") from error
         kinds = self.parameters[name]
         for parameter, here, result in zip(kinds, arguments, there, strict=True):
             if isinstance(here, np.ndarray) and not parameter.const:
                 here[...] = result.get()
+
+
+@functools.cache
+def hold() -> Callable[[], None]:
+    """A call that keeps the GPU busy for about a millisecond: a chain of 500,000 multiply-adds."""
+    source = """extern "C" __global__ void spin(float* x, int n)
+{ float sum = x[0]; for (int i = 0; i < n; i++) sum = 0.5f * sum + 1; x[0] = sum; }"""
+    return OnGpu(source).prepare("spin", (1,), (1,), cupy.zeros(1, np.float32), 500_000)
 
 
 def on_gpu(arguments: list) -> list:

@@ -22,10 +22,11 @@ class Launcher:
         self.parameters = kernels_of(source)
 
     def launch(self, name: str, grid: Sequence[int], block: Sequence[int], *arguments, shared=0):
-        """Run `name<<<grid, block, shared>>>(*arguments)` on arrays and numbers, and wait.
+        """Run `name<<<grid, block, shared>>>(*arguments)` on arrays and numbers.
 
-        Writes the results to the arrays that are not const. `shared` is the dynamic shared memory
-        in bytes. Raises ValueError or TypeError for a wrong launch, RuntimeError for a fault of the
+        Writes the results to the arrays that are not const, and waits if any of them is NumPy's:
+        on arrays that lie on a GPU a launch does not wait. `shared` is the dynamic shared memory in
+        bytes. Raises ValueError or TypeError for a wrong launch, RuntimeError for a fault of the
         kernel.
         """
         self._run(*self._checked(name, grid, block, arguments, shared))

@@ -64,6 +64,11 @@ def registers() -> Study:
     return study("33-registers", run, [(card, blocks) for card in cards for blocks in (1, 2)])
 
 
+def on_gpu(run: Callable, cases: Sequence[tuple]) -> Study:
+    """What a GPU needs for launches and for steps: `run(*case)` for each case."""
+    return study("33-gpu", run, cases, here=cuda.gpu()[0])
+
+
 @figure
 def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence, path=()) -> Axes:
     """Draw launches as a graph: arrows lead to each from those it waits for; a `path` is thick."""

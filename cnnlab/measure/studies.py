@@ -21,15 +21,16 @@ class Study(NamedTuple):
     seconds: float
 
 
-def study(name: str, run: Callable, cases: Sequence[tuple]) -> Study:
+def study(name: str, run: Callable, cases: Sequence[tuple], here: bool = True) -> Study:
     """The results of `run(*case)` for each case, replayed from data/measurements/study-NAME.json.
 
-    With CNNLAB_STUDY=1 in the environment all cases are run here, and the file is written. Cases
-    and results are what JSON holds: numbers, texts, lists. Raises ValueError where other cases were
-    stored than those asked for.
+    With CNNLAB_STUDY=1 in the environment, or NAME, all cases are run here, and the file is
+    written, unless this machine lacks what that needs and it is not `here`. Cases and results are
+    what JSON holds: numbers, texts, lists. Raises ValueError where other cases were stored than
+    those asked for.
     """
     path, asked = MEASUREMENTS / f"study-{name}.json", [list(case) for case in cases]
-    if os.environ.get(STUDY):
+    if here and os.environ.get(STUDY) in ("1", name):
         start = time.perf_counter()
         kept = {"machine": machine.summary(), "cases": asked, "results": [run(*c) for c in cases]}
         kept["seconds"] = round(time.perf_counter() - start, 1)

@@ -13,6 +13,7 @@ from cnnlab.check.kinds import empty
 from cnnlab.check.verdict import Verdict
 from cnnlab.measure import machine, timing
 from cnnlab.measure.bench import checked, layer_arguments, layer_call
+from cnnlab.measure.studies import Study, study
 from cnnlab.measure.timing import Timing, ratio
 from cnnlab.network import Network
 from cnnlab.plots import charts
@@ -177,6 +178,16 @@ def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256
     who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(moved)} move"
     title = f"{operation}: {who} the least, {fewest / least:.3g} times what any kernel must"
     return bytes_moved(moved, least, title=title)
+
+
+def on_gpu(name: str, rungs: Mapping[str, Rungs]) -> Study:
+    """The seconds of kernels on 256 images, by operation and name: a study, measured on a GPU."""
+
+    def run(operation: str) -> dict[str, float]:
+        timings = event_times(operation, rungs[operation])
+        return {name: timing.median for name, timing in timings.items()}
+
+    return study(name, run, [(operation,) for operation in rungs], here=cuda.gpu()[0])
 
 
 def event_times(

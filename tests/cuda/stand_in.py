@@ -119,14 +119,11 @@ class Event:
         pass
 
 
-class RawModule:
+class Module:
     """The kernels of a source, on the emulator."""
 
-    def __init__(self, code, options):
-        self._code = code
-
-    def compile(self):
-        self._kernels = Emulated(self._code)
+    def load(self, code):
+        self._kernels = Emulated(code)
 
     def get_function(self, name):
         def launch(grid, block, arguments, shared_mem=0):
@@ -146,7 +143,7 @@ def cupy() -> ModuleType:
     made = ModuleType("cupy")
     for name in ("arange", "asarray", "ascontiguousarray", "empty", "empty_like", "zeros"):
         setattr(made, name, of_numpy(getattr(np, name)))
-    made.zeros_like, made.ndarray, made.RawModule = of_numpy(np.zeros_like), Array, RawModule
+    made.zeros_like, made.ndarray = of_numpy(np.zeros_like), Array
     runtime = SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError,
         deviceSynchronize=lambda: None,
@@ -159,7 +156,11 @@ def cupy() -> ModuleType:
         get_current_stream=lambda: "the current stream",
         runtime=runtime,
         driver=SimpleNamespace(CUDADriverError=type("CUDADriverError", (RuntimeError,), {})),
-        compiler=SimpleNamespace(CompileException=type("CompileException", (Exception,), {})),
+        function=SimpleNamespace(Module=Module),
+        compiler=SimpleNamespace(
+            CompileException=type("CompileException", (Exception,), {}),
+            compile_using_nvrtc=lambda source, options: (source, None),
+        ),
         nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
     )
     return made
