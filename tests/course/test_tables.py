@@ -32,7 +32,9 @@ def notebook(name):
 def test_the_lessons_listed_are_the_notebooks_in_order_under_their_titles():
     files = sorted(NOTEBOOKS.glob("*.ipynb"))
     assert [lesson.name for lesson in LESSONS] == [file.stem for file in files]
-    titles = {lesson.part: lesson.name[0] for lesson in LESSONS}
+    titles = {}
+    for lesson in LESSONS:
+        titles.setdefault(lesson.part, lesson.name[0])
     assert list(titles.values()) == sorted(set(titles.values()))
     for lesson in LESSONS:
         assert re.fullmatch(rf"{titles[lesson.part]}\d[a-z]?_[a-z_0-9]+", lesson.name)
@@ -113,10 +115,19 @@ def test_each_method_and_compressor_and_optimiser_has_a_whole_row_that_names_a_l
     assert names <= set(re.findall(r"^\| `(\w+)", "\n".join(rows), re.MULTILINE))
     for line in rows:
         lessons = re.findall(r"\]\((\w+\.ipynb)\)", line)
-        assert lessons and line.count(" |") in (4, 5), line
+        assert lessons and line.count(" |") in (4, 5) and "| |" not in line, line
 
 
 # --- the glossary -------------------------------------------------------------------------------
+
+
+def test_links_to_a_term_lead_to_one():
+    terms = re.findall(r"^### (.*)", GLOSSARY, re.MULTILINE)
+    known = {re.sub(r"[^\w-]", "", term.lower().replace(" ", "-")) for term in terms}
+    for lesson in LESSONS:
+        texts = "\n".join(cell.source for cell in notebook(lesson.name).cells)
+        dead = set(re.findall(r"glossary\.md#([^)]*)\)", texts)) - known
+        assert not dead, f"{lesson.name}: no term of the glossary: {dead}"
 
 
 def test_terms_are_in_order_defined_once_and_briefly():

@@ -3,11 +3,13 @@
 import argparse
 import math
 
+import numpy as np
 import pytest
 
+from cnnlab.data import load
 from cnnlab.distributed import METHODS, options
 from cnnlab.ranks.virtual import World
-from cnnlab.training import Method
+from cnnlab.training import Method, train
 
 
 def chosen(words):
@@ -53,10 +55,22 @@ def test_without_ranks_one_trains_alone():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_is_made_of_a_communicator(name):
-    grid, n = "--grid 1x1x1" if name == "hybrid" else "", 2 if name == "server" else 1
-    way = options.method(chosen(f"--ranks {name} {grid}"))
-    assert World(n).run(way)[0].size == n
+def test_every_argument_of_a_method_has_an_option(name):
+    arguments = set(options.arguments_of(METHODS[name])) - {"comm", "window"}  # for memory alone
+    assert arguments <= {*options.ARGUMENTS.values()}
+
+
+@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("alone", "layers")])
+def test_every_method_ends_with_the_same_parameters_on_each_rank(name, n):
+    grid = f"--grid {n}x1x1" if name == "hybrid" else ""
+    way, data = options.method(chosen(f"--ranks {name} {grid}")), load("digits", 60, 10)
+
+    def trained(comm):
+        return train(data, batch=12, method=way(comm), progress=False).params.flat
+
+    first, *others = World(n).run(trained)
+    assert all(np.array_equal(first, other) for other in others)
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,11 @@ def main(arguments: list[str] | None = None) -> int:
     if given.lessons:
         files = [f for f in files if parts.number(f.stem) in given.lessons]
         files += [Path(name) for name in given.lessons if name.endswith(".ipynb")]
-    files = [file for file in files if matter(read(file))]
+    untagged = [file.stem for file in files if not matter(read(file))]
+    if given.lessons and untagged:
+        print(f"{', '.join(untagged)}: expected cells with the tag matter, found none")
+        return 1
+    files = [file for file in files if file.stem not in untagged]
     prepare(len(files))
     return max([report(file, given) for file in files], default=0)
 
