@@ -5,9 +5,13 @@ are texts; virtual ranks understand both. Look them up inside a function, not wh
 """
 
 import sys
+from collections.abc import Callable
+
+import numpy as np
 
 REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
-NAMES = (*REDUCTIONS, "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
+DTYPES = {"DOUBLE": "d", "FLOAT": "f", "INT": "i", "LONG": "l", "INT64_T": "q", "BYTE": "B"}
+NAMES = (*REDUCTIONS, *DTYPES, "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
 NUMBERS = {"ANY_SOURCE": -2, "PROC_NULL": -1, "ANY_TAG": -1}  # MPICH's, where MPI does not run
 
 
@@ -27,12 +31,33 @@ def is_named(item, name: str) -> bool:
     return MPI is not None and type(item) is type(mine) and bool(item == mine)
 
 
+def dtype_of(item) -> np.dtype | None:
+    """The dtype of MPI's name of a type, such as mpi.DOUBLE; None for anything else."""
+    if isinstance(item, str):
+        return np.dtype(DTYPES[item]) if item in DTYPES else None
+    MPI = sys.modules.get("mpi4py.MPI")
+    return np.dtype(item.tocode()) if MPI and isinstance(item, MPI.Datatype) else None
+
+
 def name_of(what: str, item, among: tuple[str, ...]) -> str:
     """The name of an operation or a kind of lock. Raises ValueError if it is none of them."""
     for name in among:
         if is_named(item, name):
             return name
     raise ValueError(f"{what}: expected one of {', '.join(among)}, got {item!r}")
+
+
+def of_either(name: str) -> Callable:
+    """A call on several requests of one world: the one that their class has."""
+    return staticmethod(lambda requests, *more: getattr(type(requests[0]), name)(requests, *more))
+
+
+class Request:
+    """Calls on several requests, made as mpi4py's."""
+
+    Waitall, Waitany, Testall, waitall, Startall = map(
+        of_either, ("Waitall", "Waitany", "Testall", "waitall", "Startall")
+    )
 
 
 class Win:

@@ -11,6 +11,7 @@ import functools
 import itertools
 import operator
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,8 +21,9 @@ import numpy as np
 from cnnlab.ranks import mpi
 from cnnlab.ranks.mpi import REDUCTIONS, is_named, name_of
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step
-from cnnlab.ranks.virtual.messages import ANY, NULL, Begun
+from cnnlab.ranks.virtual.messages import ANY, NULL, Begun, Waits
 
+MODES = re.compile(r"(?i:(i?)([sbr])send)")  # synchronous, buffered, ready
 TAGS = 32768  # as many as every MPI has
 NUMBERS = "biufc"  # kinds of dtype: bool, whole, real and complex
 LARGE = 65536  # bytes: from here on, an allreduce sends halves of arrays instead of whole ones
@@ -99,20 +101,6 @@ def around(comm, send, recv) -> Iterator:
         yield comm.round(comm.rank + 1, part, comm.rank - 1, place)
 
 
-def around_uneven(comm, send, recv) -> Iterator:
-    """As `around`, with parts of counts[r] elements: `recv` is a flat array, and the counts."""
-    if not isinstance(recv, tuple | list):
-        raise TypeError(f"recvbuf: expected (array, counts), got {type(recv).__name__}")
-    whole, counts = recv
-    if len(counts) != comm.size or sum(counts) != whole.size:
-        expected = f"{comm.size} that add up to {whole.size}"
-        raise ValueError(f"counts: expected {expected}, got {list(counts)}")
-    parts = np.split(whole.reshape(-1), np.cumsum(counts[:-1]))
-    if send is not None:
-        fitting("sendbuf", send, ALL, 1, f"{counts[comm.rank]} {whole.dtype}")
-    yield from around(comm, send, parts)
-
-
 def doubling(comm, send) -> Iterator:
     """At each step, all objects known so far, to the rank 2^k further on."""
     known, distance = {comm.rank: send}, 1
@@ -150,6 +138,32 @@ def reduce(comm, send, recv, op: np.ufunc, root: int) -> Iterator:
         own(total, recv)
 
 
+def scan(comm, send, recv, op: np.ufunc, exclusive: bool = False) -> Iterator:
+    """From rank to rank: each adds its own numbers to the sum of those before it."""
+    mine = recv if send is None else send
+    before, total = np.empty_like(mine), np.array(mine)
+    if comm.rank:
+        yield comm.round(source=comm.rank - 1, into=before)
+        op(before, mine, out=total)
+    if comm.rank + 1 < comm.size:
+        yield comm.round(comm.rank + 1, total)
+    if comm.rank or not exclusive:
+        own(before if exclusive else total, recv)
+
+
+def scan_objects(comm, send, op: Callable, exclusive: bool = False) -> Iterator:
+    """Of the objects of this rank and of all before it, in order; `exclusive`: without its own."""
+    shares = (yield from doubling(comm, send))[: comm.rank + (not exclusive)]
+    return functools.reduce(op, shares) if shares else None
+
+
+def reduce_scatter(comm, send, recv, op: np.ufunc) -> Iterator:
+    """Each rank gets all ranks' shares for it, and adds them up in the order of ranks."""
+    shares = [np.empty_like(recv) for _ in range(comm.size)]
+    yield from all_to_all(comm, send, shares)
+    own(functools.reduce(op, shares), recv)
+
+
 def allreduce_objects(comm, send, op: Callable) -> Iterator:
     """Of all objects on each rank, in the order of ranks."""
     return functools.reduce(op, (yield from doubling(comm, send)))
@@ -179,7 +193,8 @@ def one_each(comm, shares):
 
 # --- the table ------------------------------------------------------------------------------------
 
-ALL, EACH, OWN = "all", "each", "own"  # an array has one share, one for each rank, or any length
+# An array has one share, one for each rank, or any length; or counts with it, one for each rank.
+ALL, EACH, OWN, COUNTED = "all", "each", "own", "counted"
 SHORT = {"sendbuf": "send", "sendobj": "send", "recvbuf": "recv", "obj": "buf"}
 DEFAULTS = {"op": "SUM", "root": 0}
 
@@ -189,8 +204,8 @@ class Call(NamedTuple):
 
     `lengths` says which of them are arrays. The first has the same length and dtype on all ranks;
     the one `at_root` counts on the root alone. With `in_place`, the data sent may lie where the
-    result is to be. The rounds get an array of a share for each rank as a list of shares, `op` as
-    a function, and names as in SHORT.
+    result is to be. The rounds get an array of a share for each rank, and one with counts, as a
+    list of shares, `op` as a function, and names as in SHORT.
     """
 
     rounds: Callable
@@ -221,9 +236,18 @@ class Call(NamedTuple):
                 given[name] = None
             elif self.in_place and name == "sendbuf" and is_named(given[name], "IN_PLACE"):
                 given[name] = None
+            elif length == COUNTED:
+                given[name] = counted(name, given[name], comm.size)
             else:
+                given[name] = plain(name, given[name])
                 share = fitting(name, array_of(given[name]), length, comm.size, share)
-                asked = asked or f" of {share}"
+                asked = asked or (f" of {share}" if share else "")
+        counts = next((value[1] for value in given.values() if isinstance(value, tuple)), None)
+        for name, length in self.lengths.items():
+            mine = given[name]
+            if length == OWN and counts and mine is not None and mine.size != counts[comm.rank]:
+                expected = f"expected {counts[comm.rank]} elements, as counted"
+                raise ValueError(f"{name}: {expected}, got {mine.size}")
         sent, received = (array_of(given.get(name)) for name in ("sendbuf", "recvbuf"))
         if sent is not None is not received and np.may_share_memory(sent, received):
             raise ValueError("recvbuf: expected another array than sendbuf, or IN_PLACE for that")
@@ -239,21 +263,33 @@ class Call(NamedTuple):
             if self.lengths.get(name) == EACH and value is not None:
                 flat, n = value.reshape(-1), value.size // comm.size
                 value = [flat[r * n : (r + 1) * n] for r in range(comm.size)]
+            elif self.lengths.get(name) == COUNTED and value is not None:
+                flat = value[0].reshape(-1)
+                value = [flat[at : at + n] for n, at in zip(*value[1:], strict=True)]
             split[SHORT.get(name, name)] = value
         return self.rounds(comm, **split)
 
 
 BOTH, FROM_EACH = {"sendbuf": ALL, "recvbuf": ALL}, {"sendbuf": ALL, "recvbuf": EACH}
+OWN_TO_COUNTED = {"recvbuf": COUNTED, "sendbuf": OWN}
 CALLS = {
     "Barrier": Call(barrier),
     "Bcast": Call(broadcast, "buf root", {"buf": ALL}),
     "Gather": Call(gather, "sendbuf recvbuf root", FROM_EACH, "recvbuf", in_place=True),
     "Scatter": Call(scatter, "sendbuf recvbuf root", {"recvbuf": ALL, "sendbuf": EACH}, "sendbuf"),
     "Allgather": Call(around, "sendbuf recvbuf", FROM_EACH, in_place=True),
-    "Allgatherv": Call(
-        around_uneven, "sendbuf recvbuf", {"recvbuf": ALL, "sendbuf": OWN}, in_place=True
+    "Gatherv": Call(gather, "sendbuf recvbuf root", OWN_TO_COUNTED, "recvbuf"),
+    "Scatterv": Call(
+        scatter, "sendbuf recvbuf root", {"recvbuf": OWN, "sendbuf": COUNTED}, "sendbuf"
     ),
+    "Allgatherv": Call(around, "sendbuf recvbuf", OWN_TO_COUNTED, in_place=True),
     "Alltoall": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": EACH, "recvbuf": EACH}),
+    "Alltoallv": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": COUNTED, "recvbuf": COUNTED}),
+    "Scan": Call(scan, "sendbuf recvbuf op", BOTH, in_place=True),
+    "Exscan": Call(functools.partial(scan, exclusive=True), "sendbuf recvbuf op", BOTH),
+    "Reduce_scatter_block": Call(
+        reduce_scatter, "sendbuf recvbuf op", {"recvbuf": ALL, "sendbuf": EACH}
+    ),
     "Allreduce": Call(allreduce, "sendbuf recvbuf op", BOTH, in_place=True),
     "Reduce": Call(reduce, "sendbuf recvbuf op root", BOTH, "recvbuf", in_place=True),
     "barrier": Call(barrier),
@@ -264,6 +300,8 @@ CALLS = {
     "alltoall": Call(all_to_all, "sendobj"),
     "allreduce": Call(allreduce_objects, "sendobj op"),
     "reduce": Call(reduce_objects, "sendobj op root"),
+    "scan": Call(scan_objects, "sendobj op"),
+    "exscan": Call(functools.partial(scan_objects, exclusive=True), "sendobj op"),
 }
 
 
@@ -282,7 +320,16 @@ class Calls:
             return functools.partial(self._complete, name, CALLS[name])
         if name[0] == "I" and (call := name[1:].capitalize()) in CALLS:
             return functools.partial(self._begin, name, CALLS[call])
+        if mode := MODES.fullmatch(name):
+            how = {"opened": bool(mode[1]), "mode": mode[2].lower(), "pickled": mode[0].islower()}
+            return functools.partial(self._in_mode, **how)
         raise AttributeError(f"comm.{name}: the virtual world does not know it")
+
+    def _in_mode(self, buf, dest: int, tag: int = 0, *, opened: bool, mode: str, pickled: bool):
+        """Send and wait, or begin to: "s" until the receiver has it, "b" and "r" as it comes."""
+        request = self._send(buf, dest, tag, pickled)
+        request.mode = mode
+        return self._opened(request) if opened else self._post(request).Wait() and None
 
     def Get_rank(self) -> int:
         """This rank's number."""
@@ -339,6 +386,33 @@ class Calls:
         self._exchange(into, self._send(sendobj, dest, sendtag, pickled=True), status)
         return into.object()
 
+    def Sendrecv_replace(
+        self, buf, dest, sendtag=0, source=None, recvtag=None, status=None
+    ) -> None:
+        """Send an array and receive into it what comes instead."""
+        array = plain("buf", buf)
+        self.Sendrecv(array.copy(), dest, sendtag, array, source, recvtag, status)
+
+    def Send_init(self, buf, dest: int, tag: int = 0) -> "Prepared":
+        """A send that can be started again and again."""
+        return Prepared(functools.partial(self.Isend, buf, dest, tag))
+
+    def Recv_init(self, buf, source: int | None = None, tag: int | None = None) -> "Prepared":
+        """A receive that can be started again and again."""
+        return Prepared(functools.partial(self.Irecv, buf, source, tag))
+
+    def iprobe(self, source: int | None = None, tag: int | None = None, status=None) -> bool:
+        """Whether a message has come that such a receive would take; it stays where it is."""
+        return self._probed(self._receive(None, source, tag, pickled=True), status)
+
+    def probe(self, source: int | None = None, tag: int | None = None, status=None) -> bool:
+        """Wait until a message has come that such a receive would take."""
+        while not self.iprobe(source, tag, status):
+            pass
+        return True
+
+    Iprobe, Probe = iprobe, probe
+
     def _exchange(self, into, out, status) -> None:
         self._post(into)
         self._post(out)
@@ -371,7 +445,7 @@ class Calls:
         for key in call.lengths:
             if (array := array_of(given[key])) is not None:
                 arrays[key] = array, (work := array.copy())
-                given[key] = work if given[key] is array else (work, given[key][1])
+                given[key] = work if given[key] is array else (work, *given[key][1:])
         return Begun(name, inside, arrays, call.start(inside, given))
 
     def _called(self, name: str, call: Call, arguments: tuple, named: dict) -> tuple:
@@ -408,6 +482,34 @@ class Calls:
         if not (is_whole(rank) and 0 <= rank < self.size):
             raise ValueError(f"{name}: expected a rank from 0 to {self.size - 1}, got {rank!r}")
         return self.members[rank]
+
+
+class Prepared(Waits):
+    """A message that `Start` begins with, as often as one likes; the calls of a request wait."""
+
+    def __init__(self, begin: Callable):
+        self.begin, self.request = begin, None
+
+    def Start(self) -> None:
+        """Begin with it once more."""
+        self.request = self.begin()
+
+    def Wait(self, status=None) -> bool:
+        """Wait until it is done, if it has begun."""
+        return self.request is None or self.request.Wait(status)
+
+    def Test(self, status=None) -> bool:
+        """Whether it is done, or has not begun."""
+        return self.request is None or self.request.Test(status)
+
+    def Free(self) -> None:
+        """It is of no use from then on."""
+
+    @staticmethod
+    def Startall(prepared) -> None:
+        """Begin with all of them."""
+        for each in prepared:
+            each.Start()
 
 
 def finish(rounds: Iterator):
@@ -450,16 +552,52 @@ def fitting(name: str, array, length: int, size: int, share: str | None) -> str:
     return mine
 
 
+def plain(name: str, buf):
+    """The array of a buffer, which may be [array, count], [array, type], [array, count, type]."""
+    array, numbers = described(name, buf)
+    if not numbers:
+        return array
+    if len(numbers) > 1 or not is_whole(numbers[0]) or not 0 <= numbers[0] <= array.size:
+        raise ValueError(f"{name}: expected a count of at most {array.size}, got {numbers}")
+    return array.reshape(-1)[: numbers[0]]
+
+
+def counted(name: str, buf, size: int) -> tuple:
+    """The array of [array, counts], its counts and where each part begins, if that is given."""
+    array, numbers = described(name, buf)
+    if len(numbers) == 1 and len(numbers[0]) == 2 and np.ndim(numbers[0][0]):
+        numbers = numbers[0]  # (counts, places)
+    if not numbers or np.shape(numbers[0]) != (size,):
+        raise ValueError(f"{name}: expected [array, counts], with {size} counts, got {numbers}")
+    counts = list(map(int, numbers[0]))
+    places = list(numbers[1]) if len(numbers) > 1 else [0, *np.cumsum(counts[:-1]).tolist()]
+    ends = [at + n for n, at in zip(counts, places, strict=True)]
+    if min(counts) < 0 or max(ends) > array.size:
+        raise ValueError(f"{name}: expected parts within {array.size} elements, got {counts}")
+    return checked(name, array, name == "recvbuf"), counts, places
+
+
+def described(name: str, buf) -> tuple:
+    """The array of a buffer and the numbers beside it, where its type is the array's own."""
+    if not isinstance(buf, tuple | list) or not buf:
+        return buf, []
+    array, *rest = buf
+    if rest and (kind := mpi.dtype_of(rest[-1])):
+        if kind != array.dtype:
+            raise ValueError(f"{name}: expected MPI's type of {array.dtype}, got that of {kind}")
+        rest.pop()
+    return array, rest
+
+
 def array_of(buf):
-    """The array of a buffer, which may have its counts with it: (array, counts)."""
-    pair = isinstance(buf, tuple | list) and len(buf) == 2
-    return buf[0] if pair and isinstance(buf[0], np.ndarray) else buf
+    """The array of a buffer, which may have its counts with it."""
+    return buf[0] if isinstance(buf, tuple) else buf
 
 
 def destination(buf, pickled: bool) -> np.ndarray | None:
     """The array that a receive fills; an object needs none."""
     if not pickled:
-        return checked("buf", buf, writes=True)
+        return checked("buf", plain("buf", buf), writes=True)
     if buf is not None:
         raise TypeError(f"buf: expected None, got {type(buf).__name__}; name the source")
     return None

@@ -28,8 +28,8 @@ class Status:
 
     def Get_count(self, datatype=None) -> int:
         """How many elements it has: of its own type; with a type, how many of that."""
-        size = self.itemsize if datatype is None else np.dtype(datatype).itemsize
-        return self.n_bytes // size
+        kind = mpi.dtype_of(datatype) or datatype
+        return self.n_bytes // (self.itemsize if kind is None else np.dtype(kind).itemsize)
 
 
 class Waits:
@@ -50,6 +50,21 @@ class Waits:
         for request, status in zip(requests, statuses or [None] * len(requests), strict=True):
             request.Wait(status)
         return True
+
+    @staticmethod
+    def Testall(requests, statuses=None) -> bool:
+        """Whether all of them are done."""
+        statuses = statuses or [None] * len(requests)
+        return all([r.Test(s) for r, s in zip(requests, statuses, strict=True)])
+
+    @staticmethod
+    def Waitany(requests, status=None) -> int:
+        """Wait until one of them is done that was not before; its place in the list."""
+        left = [(k, request) for k, request in enumerate(requests) if not request.waited]
+        while True:
+            for k, request in left:
+                if request.Test(status):
+                    return k
 
     @staticmethod
     def waitall(requests) -> list:
@@ -85,6 +100,8 @@ class Request(Waits):
     taken: object = None  # by a receive: the send
     history: np.ndarray | None = None  # the events that its sender knows of, see `History`
     then: Callable | None = None  # goes on when it is done
+    mode: str = ""  # of a send: "s" waits for its receiver, "b" for nobody
+    tested: bool = False  # `Test` has said that it is done: to wait then is no fault
 
     @property
     def any_source(self) -> bool:
@@ -108,6 +125,8 @@ class Request(Waits):
 
     def Wait(self, status=None) -> bool:
         """Wait until it is done."""
+        if self.tested:
+            return True
         if self.waited:
             text = f"expected one wait for each request, got one more after {written(self.waited)}"
             raise self.fault(f"request: {text}", "request lifecycle", site())
@@ -119,6 +138,7 @@ class Request(Waits):
         """Whether it is done, and then it needs no `Wait`."""
         if not self.waited and self.world.test(self):
             self.finish(status)
+            self.tested = True
         return bool(self.waited)
 
     def __getattr__(self, name):
@@ -148,10 +168,14 @@ class Request(Waits):
         """Fill in a status, this module's or MPI's."""
         if send := self.taken:
             status.source, status.tag = self.members.index(send.rank), send.tag
-            status.itemsize = 1 if send.buffer is None else send.buffer.itemsize
         else:  # from no rank at all
             status.source, status.tag = mpi.PROC_NULL, mpi.ANY_TAG
-        status.n_bytes = self.n_bytes
+        n_bytes = send.n_bytes if send else 0
+        if isinstance(status, Status):
+            status.itemsize = send.buffer.itemsize if send and send.buffer is not None else 1
+            status.n_bytes = n_bytes
+        else:
+            status.Set_elements(mpi.BYTE, n_bytes)
 
     def lend(self) -> None:
         """From now on until `Wait`, the buffer is the message's."""

@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
 from greenlet import getcurrent, greenlet
 
+from cnnlab.ranks import mpi
 from cnnlab.ranks.record import Event, Message, Record
 from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
-from cnnlab.ranks.virtual.messages import NULL, Mail, Request
+from cnnlab.ranks.virtual.messages import NULL, Mail, Request, fits
 from cnnlab.ranks.virtual.network import Interconnect, Link, Pace, network_of
 from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
@@ -133,7 +135,7 @@ class World:
         self.entered(rank)
         request.begin = self.clocks[rank]
         self._pass(rank, "send", self.link.call, request.peer, n_bytes)
-        if n_bytes <= self.link.eager:
+        if request.mode == "b" or (n_bytes <= self.link.eager and request.mode != "s"):
             self._carry(request, self.clocks[rank])
             self._pass(rank, "send", request.done - self.clocks[rank], request.peer, n_bytes)
         request.posted, request.history = self.clocks[rank], self.history.seen_by(rank)
@@ -168,6 +170,14 @@ class World:
             self._meet(*self.choose(there)[1:])
             there = self._arrived(request)
         return request.done is not None and request.done <= self.clocks[request.rank]
+
+    def probe(self, request: Request) -> Request | None:
+        """The first message that has come and that a receive would take, which is not posted."""
+        self._ask(request)
+        sent = [send for send in self.mail.sends.get(request.rank, ()) if fits(send, request)]
+        there = [send for send in sent if send.here <= self.clocks[request.rank]]
+        self.asked = 0 if there else self.asked
+        return min(there, key=lambda send: (send.here, send.rank), default=None)
 
     def until(self, at: float) -> float:
         """How long to wait for other messages, where one arrives at a time: no longer than that."""
@@ -302,6 +312,23 @@ class Comm(calls.Calls):
         self.world.resources[half.group, self.me] = "a communicator of Split", self.me, site()
         return half
 
+    def Dup(self) -> "Comm":
+        """A communicator of the same ranks, whose messages do not meet those of this one."""
+        return self.Split(0, self.rank)
+
+    def Create_cart(self, dims, periods=None, reorder: bool = False) -> "Cart":
+        """A communicator of the same ranks, that are points of a grid; each axis may be a ring."""
+        dims, inside = tuple(dims), self.Dup()
+        if math.prod(dims) != self.size:
+            raise ValueError(f"dims: expected a grid of {self.size} ranks, got {list(dims)}")
+        inside.__class__, inside.dims = Cart, dims
+        inside.periods = tuple(periods or [False] * len(dims))
+        return inside
+
+    def Abort(self, errorcode: int = 0) -> None:
+        """End the run of all ranks: raises RuntimeError."""
+        raise RuntimeError(f"comm.Abort({errorcode}) was called on rank {self.rank}")
+
     def Free(self) -> None:
         """Give a communicator of `Split` back; it is of no use from then on."""
         self._usable()
@@ -346,7 +373,7 @@ class Comm(calls.Calls):
 
     def _send(self, what, dest: int, tag: int, pickled: bool = False) -> Request:
         self._entered()
-        buffer = None if pickled else calls.checked("buf", what)
+        buffer = None if pickled else calls.checked("buf", calls.plain("buf", what))
         data = pickle.dumps(what) if pickled else buffer.tobytes()
         return self._request("send", self._end("dest", dest), self._tag(tag, False), data, buffer)
 
@@ -354,6 +381,12 @@ class Comm(calls.Calls):
         self._entered()
         buffer = calls.destination(buf, pickled)
         return self._request("receive", self._source(source), self._tag(tag, True), None, buffer)
+
+    def _probed(self, request: Request, status) -> bool:
+        request.taken = self.world.probe(request)
+        if request.taken and status is not None:
+            request.describe(status)
+        return request.taken is not None
 
     def _request(self, kind: str, peer: int, tag: int, data, buffer) -> Request:
         mine = self.world, self.me, peer, tag, self.group
@@ -381,6 +414,31 @@ class Comm(calls.Calls):
     def _exchange(self, into: Request, out: Request, status) -> None:
         out.apart(into)
         super()._exchange(into, out, status)
+
+
+class Cart(Comm):
+    """Ranks that are the points of a grid `dims`; along the axes with `periods` it is closed."""
+
+    def Get_coords(self, rank: int) -> list[int]:
+        """Where a rank is in the grid."""
+        return [int(at) for at in np.unravel_index(rank, self.dims)]
+
+    def Get_cart_rank(self, coords) -> int:
+        """The rank at a place in the grid, or PROC_NULL beyond its edge."""
+        inside = [
+            p or 0 <= at < n for at, n, p in zip(coords, self.dims, self.periods, strict=True)
+        ]
+        places = [at % n for at, n in zip(coords, self.dims, strict=True)]
+        return int(np.ravel_multi_index(places, self.dims)) if all(inside) else mpi.PROC_NULL
+
+    def Shift(self, direction: int, disp: int) -> tuple[int, int]:
+        """The ranks from which and to which a shift along an axis goes."""
+        ends = []
+        for step in (-disp, disp):
+            coords = self.Get_coords(self.rank)
+            coords[direction] += step
+            ends.append(self.Get_cart_rank(coords))
+        return tuple(ends)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cnnlab.ranks import mpi
+from cnnlab.ranks.virtual import Status
 
 
 def every_call(comm):
@@ -91,6 +92,104 @@ def windows(comm):
     window.Unlock(0)
     window.Free()
     return [float(put), float(read[0]), float(seen[0])], everything
+
+
+def common(comm):
+    """What a rank gets from calls that students make, by what they are."""
+    rank, size, got = comm.rank, comm.size, {}
+    right, left = (rank + 1) % size, (rank - 1) % size
+    mine, room = np.full(4, rank + 1.0), np.zeros(4)
+    ends = {"dest": right, "sendtag": 1, "source": left, "recvtag": 1}
+
+    def show(name, value=room):
+        got[name] = np.array(value).tolist()
+        room[:] = 0
+
+    comm.Sendrecv(sendbuf=[mine, 2, mpi.DOUBLE], recvbuf=[room, mpi.DOUBLE], **ends)
+    show("described")
+    swapped = mine.copy()
+    comm.Sendrecv_replace([swapped, 4], **ends)
+    show("replaced", swapped)
+    for name in ("Issend", "Irsend"):
+        request = comm.Irecv(room, source=left)
+        comm.Barrier()
+        sent = getattr(comm, name)(mine, dest=right)
+        while not request.Test():
+            pass
+        request.Wait()
+        sent.Wait()
+        show(name)
+    later = comm.issend({rank}, dest=right)
+    show("issend", sorted(comm.recv(source=left)))
+    later.wait()
+    requests = [comm.Irecv([room, 4], source=left), comm.Isend(buf=mine, dest=right)]
+    first = mpi.Request.Waitany(requests[:1])
+    mpi.Request.Waitall(requests)
+    show("any", [first, *room])
+    requests = [comm.Irecv(room, source=left), comm.Isend(mine, dest=right)]
+    while not mpi.Request.Testall(requests):
+        pass
+    show("all")
+    begun = comm.Recv_init(room, source=left), comm.Send_init(mine, dest=right)
+    for _ in range(2):
+        mpi.Request.Startall(begun)
+        mpi.Request.Waitall(begun)
+    show("again and again")
+    status = status_of(comm)
+    sent = comm.Isend(mine[:3], dest=right, tag=5)
+    comm.Probe(source=left, tag=5, status=status)
+    assert comm.iprobe(left, 5) and not comm.Iprobe(left, 6)
+    comm.Recv(room, left, mpi.ANY_TAG, status)
+    sent.Wait()
+    seen = status.Get_source() == left, status.Get_tag(), status.Get_count(mpi.DOUBLE)
+    show("status", [*seen, *room])
+
+    counts = [r % 3 + 1 for r in range(size)]
+    part, whole = np.arange(counts[rank]) + 10.0 * rank, np.zeros(sum(counts) + 1)
+    places = np.cumsum([1, *counts[:-1]]).tolist()
+    comm.Allgatherv(part, [whole, counts, places, mpi.DOUBLE])
+    show("Allgatherv", whole)
+    comm.Gatherv(sendbuf=part, recvbuf=[2 * whole, (counts, places)], root=0)
+    all_of_it = np.zeros(sum(counts))
+    comm.Gatherv(part, [all_of_it, counts] if rank == 0 else None, root=0)
+    show("Gatherv", all_of_it)
+    back = np.zeros_like(part)
+    comm.Scatterv([all_of_it, counts] if rank == 0 else None, back, root=0)
+    show("Scatterv", back)
+    rows, columns = np.arange(float(size)) + 100 * rank, np.zeros(size)
+    comm.Alltoallv([rows, [1] * size], [columns, [1] * size])
+    show("Alltoallv", columns)
+    one = np.zeros(1)
+    comm.Reduce_scatter_block(rows, one)
+    show("Reduce_scatter_block", one)
+    comm.Scan(mine, room, op=mpi.SUM)
+    show("Scan")
+    comm.Exscan(mine, room)
+    show("Exscan", room if rank else 0)
+    comm.Allreduce([mine, mpi.DOUBLE], [room, mpi.DOUBLE], op=mpi.PROD)
+    show("Allreduce")
+    comm.Bcast([mine, 4, mpi.DOUBLE], root=size - 1)
+    show("Bcast", mine)
+    same = comm.Dup()
+    got["objects"] = comm.scan(rank), comm.exscan(rank), same.allreduce(1)
+    same.Free()
+    line = comm.Create_cart([size], periods=[False])
+    grid = comm.Create_cart([size, 1], periods=[True, False])
+    beyond = [end == mpi.PROC_NULL for end in (*line.Shift(0, 1), *grid.Shift(1, 1))]
+    got["grid"] = grid.Get_coords(grid.Get_rank()), grid.Shift(0, 1), grid.Get_cart_rank([-1, 0])
+    got["edges"] = beyond
+    line.Free()
+    grid.Free()
+    return got
+
+
+def status_of(comm):
+    """An empty status of the world that a communicator belongs to."""
+    if hasattr(comm, "compute"):
+        return Status()
+    from mpi4py import MPI
+
+    return MPI.Status()
 
 
 UFUNCS = {"SUM": np.add, "PROD": np.multiply, "MAX": np.maximum, "MIN": np.minimum}

@@ -9,10 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as draw
 
 from cnnlab.ranks import mpi
-from cnnlab.ranks.virtual import Link, Status, World, examine
+from cnnlab.ranks.virtual import Deadlock, Link, Status, World, examine
 from cnnlab.ranks.virtual.messages import Request
 from tests.ranks.programs import run
-from tests.ranks.virtual.calls import EXPECTED, UFUNCS, drawn, every_call, one_call, windows
+from tests.ranks.virtual.calls import (
+    EXPECTED,
+    UFUNCS,
+    common,
+    drawn,
+    every_call,
+    one_call,
+    windows,
+)
 
 
 @given(draw.integers(1, 9), draw.integers(0, 3), draw.booleans(), draw.data())
@@ -94,18 +102,19 @@ def test_a_receive_takes_the_first_message_that_fits(tags, posted_first, eager, 
 # --- on real ranks --------------------------------------------------------------------------------
 
 MOST = 9
+PROGRAMS = every_call, windows, drawn, common
 SIZES = """
 import pickle
 import sys
 
 from mpi4py import MPI
-from tests.ranks.virtual.calls import drawn, every_call, windows
+from tests.ranks.virtual.calls import common, drawn, every_call, windows
 
 results = {}
 for size in range(1, 10):
     comm = MPI.COMM_WORLD.Split(0 if MPI.COMM_WORLD.rank < size else MPI.UNDEFINED)
     if comm != MPI.COMM_NULL:
-        more = (windows(comm), drawn(comm)) if size in (1, 2, 3, 8) else ()
+        more = (windows(comm), drawn(comm), common(comm)) if size in (1, 2, 3, 8) else ()
         results[size] = every_call(comm), *more
         comm.Free()
 results = MPI.COMM_WORLD.gather(results)
@@ -126,7 +135,7 @@ def real(tmp_path_factory):
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", range(1, MOST + 1))
 def test_virtual_ranks_get_what_real_ones_get(real, size):
-    for place, program in enumerate((every_call, windows, drawn)[: len(real[0][size])]):
+    for place, program in enumerate(PROGRAMS[: len(real[0][size])]):
         for rank, got in enumerate(World(size).run(program)):
             assert got == real[rank][size][place], f"{program.__name__} on rank {rank} of {size}"
 
@@ -227,6 +236,22 @@ def no_counts(comm):
     comm.Allgatherv(np.zeros(3), np.zeros(6))
 
 
+def another_type(comm):
+    comm.Bcast([np.zeros(2), mpi.FLOAT])
+
+
+def too_many(comm):
+    comm.Bcast([np.zeros(2), 3])
+
+
+def beyond(comm):
+    comm.Scatterv([np.zeros(3), [2, 2]], np.zeros(2))
+
+
+def not_a_grid(comm):
+    comm.Create_cart([3])
+
+
 def one_too_many(comm):
     comm.scatter([1, 2, 3])
 
@@ -236,8 +261,12 @@ def one_too_many(comm):
     [
         (other_reductions, "Allreduce of 2 float64 by SUM as on rank 0, got .* by MAX"),
         (array_as_an_object, "receive: expected an object, got float64 from rank 0, sent at test_"),
-        (no_counts, "recvbuf: expected .array, counts., got ndarray"),
-        (counts_of_less, "counts: expected 2 that add up to 6, got"),
+        (no_counts, r"recvbuf: expected .array, counts., with 2 counts, got \[\]"),
+        (counts_of_less, "sendbuf: expected 2 elements, as counted, got 3"),
+        (another_type, "buf: expected MPI's type of float64, got that of float32"),
+        (too_many, "buf: expected a count of at most 2, got .3."),
+        (beyond, r"sendbuf: expected parts within 3 elements, got \[2, 2\]"),
+        (not_a_grid, r"dims: expected a grid of 2 ranks, got \[3\]"),
         (one_too_many, "sendobj: expected one for each of 2, got 3"),
     ],
 )
@@ -314,6 +343,20 @@ def test_all_are_waited_for_at_once():
         return status.tag, a[0]
 
     assert World(3).run(program) == 3 * [(4, 1)]
+
+
+def test_who_sends_synchronously_waits_for_the_receiver_and_who_buffers_for_nobody():
+    def both(comm, name, n):
+        getattr(comm, name)(np.zeros(n), 1 - comm.rank)
+        comm.Recv(np.zeros(n), 1 - comm.rank)
+
+    World(2).run(both, "Send", 1)
+    World(2).run(both, "Bsend", 100_000)
+    for name, n in (("Ssend", 1), ("Send", 100_000)):
+        with pytest.raises(Deadlock):
+            World(2).run(both, name, n)
+    with pytest.raises(RuntimeError, match=r"comm\.Abort\(3\) was called on rank 0"):
+        World(2).run(lambda comm: comm.Abort(3))
 
 
 def test_a_second_wait_says_where_the_first_one_was():
