@@ -6,6 +6,7 @@ are texts; virtual ranks understand both. Look them up inside a function, not wh
 
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -49,15 +50,11 @@ def name_of(what: str, item, among: tuple[str, ...]) -> str:
 
 def of_either(name: str) -> Callable:
     """A call on several requests of one world: the one that their class has."""
-    return staticmethod(lambda requests, *more: getattr(type(requests[0]), name)(requests, *more))
+    return lambda requests, *more: getattr(type(requests[0]), name)(requests, *more)
 
 
-class Request:
-    """Calls on several requests, made as mpi4py's."""
-
-    Waitall, Waitany, Testall, waitall, Startall = map(
-        of_either, ("Waitall", "Waitany", "Testall", "waitall", "Startall")
-    )
+SEVERAL = "Waitall", "Waitany", "Testall", "waitall", "Startall"
+Request = SimpleNamespace(**{name: of_either(name) for name in SEVERAL})
 
 
 class Win:

@@ -101,7 +101,7 @@ class Request(Waits):
     history: np.ndarray | None = None  # the events that its sender knows of, see `History`
     then: Callable | None = None  # goes on when it is done
     mode: str = ""  # of a send: "s" waits for its receiver, "b" for nobody
-    tested: bool = False  # `Test` has said that it is done: to wait then is no fault
+    tested: bool = False  # `Test` said that it is done: to wait is no fault then, but for objects
 
     @property
     def any_source(self) -> bool:
@@ -138,7 +138,7 @@ class Request(Waits):
         """Whether it is done, and then it needs no `Wait`."""
         if not self.waited and self.world.test(self):
             self.finish(status)
-            self.tested = True
+            self.tested = self.kind == "send" or self.buffer is not None
         return bool(self.waited)
 
     def __getattr__(self, name):
