@@ -138,7 +138,7 @@ class Request(Waits):
         """Whether it is done, and then it needs no `Wait`."""
         if not self.waited and self.world.test(self):
             self.finish(status)
-            self.tested = self.kind == "send" or self.buffer is not None
+            self.tested = self.kind != "receive" or self.buffer is not None
         return bool(self.waited)
 
     def __getattr__(self, name):

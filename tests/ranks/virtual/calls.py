@@ -126,9 +126,10 @@ def common(comm):
     first = mpi.Request.Waitany(requests[:1])
     mpi.Request.Waitall(requests)
     show("any", [first, *room])
-    requests = [comm.Irecv(room, source=left), comm.Isend(mine, dest=right)]
+    requests = [comm.Irecv(room, source=left), comm.Isend(mine, dest=right), comm.Ibarrier()]
     while not mpi.Request.Testall(requests):
         pass
+    mpi.Request.Waitall(requests)
     show("all")
     begun = comm.Recv_init(room, source=left), comm.Send_init(mine, dest=right)
     for _ in range(2):
