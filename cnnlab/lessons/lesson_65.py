@@ -161,17 +161,17 @@ def lanes(steps: Mapping[str, Sequence[Sequence[tuple[float, float]]]]) -> Seque
 @kinds.labels(
     ["shared link", "last bucket", "rendezvous", "calls", "launches"],
     [
-        "what does a GPU do six times in each round?",
+        "what does one more piece cost, however short it is?",
         "what takes as long for 32 images as for 256?",
         "of which length are these messages, in bytes, and what does a longer one wait for?",
         "which gradients are complete only when nothing is left to compute?",
         "how many of its messages go through a CPU, and in which direction?",
     ],
-    "Each has its number in a cell above. What differs between the two times?",
+    "What differs between the two? Most have their numbers in a cell above.",
 )
 def diagnosis():
-    """Six calls for one; kernels too short to notice; over 64 KiB a copy waits for the server; the
-    first layer comes last; messages of one round queue for one link."""
+    """A round more, with its calls; kernels too short to notice; over 64 KiB a copy waits for the
+    server; the first layer comes last; messages of one round queue for one link."""
     return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
 
 
