@@ -86,7 +86,7 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
             look = {"color": COLORS["device"] if message is now else INK, "lw": 2.5}
             ax.plot(*np.transpose(points), **look, zorder=1)
             arrow = look | {"arrowstyle": "-|>", "shrinkB": 8}
-            ax.annotate("", points[-1], points[-2], arrowprops=arrow)
+            ax.annotate("", points[-1], points[-2], arrowprops=arrow, zorder=1)
         text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends is there ({kind})."
         captions.append(f"{text} Under way: {len(messages) - k - 1}.")
         frames.append(ax.figure)
