@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, LAYERS, figure, label_ends, note, style
+from cnnlab.plots.style import COLORS, INK, LAYERS, figure, label_ends, style
 from cnnlab.ranks.collectives import perform
 from cnnlab.ranks.schedules import Step
 from cnnlab.ranks.virtual import World
@@ -20,10 +20,9 @@ from cnnlab.ranks.virtual.network import Interconnect
 FACE = ((0.0, 0.0), (1.6, 0.0), (1.6, 1.6), (0.0, 1.6))
 SPOTS = [*FACE, *((x + 2.9, y + 0.45) for x, y in FACE)]  # of the GPUs, in inches
 CPUS = (-0.8, 0.8), (5.3, 1.25)
+SWITCHES = (0.8, -0.5), (0.8, 2.1), (3.7, -0.05), (3.7, 2.55)  # of PCIe, for two GPUs each
 WAYS = {"double": LAYERS[0], "single": LAYERS[1], "PCIe, CPU": LAYERS[4]}
 PALETTE = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#7b5ea7", "#882255", "#cc79a7", "#d55e00"
-
-# --- pictures -------------------------------------------------------------------------------------
 
 
 def way(links: Mapping[tuple[int, int], int], a: int, b: int) -> tuple[str, list]:
@@ -32,15 +31,15 @@ def way(links: Mapping[tuple[int, int], int], a: int, b: int) -> tuple[str, list
         return "double" if n == 2 else "single", [SPOTS[a], SPOTS[b]]
     ends = []
     for gpu in (a, b):
-        (x, y), cpu = SPOTS[gpu], CPUS[gpu // 4]
-        switch = (x + SPOTS[gpu ^ 1][0]) / 2, y + (0.45 if gpu % 4 > 1 else -0.45)
-        ends.append([(x, y), switch, cpu, (cpu[0], -0.85)])
+        switch, (x, y) = SWITCHES[gpu // 2], CPUS[gpu // 4]
+        inner, outer = (x + 0.2, x - 0.2) if gpu < 4 else (x - 0.2, x + 0.2)
+        ends.append([SPOTS[gpu], switch, (inner, switch[1]), (inner, y), (outer, y), (outer, -0.9)])
     return "PCIe, CPU", ends[0] + ends[1][::-1]
 
 
 def lines(ax: Axes, links: Mapping[tuple[int, int], int]) -> None:
     """The GPUs and CPUs, and a line for each link."""
-    ax.set(xlim=(-1.1, 5.7), ylim=(-1.0, 2.8), aspect="equal")
+    ax.set(xlim=(-1.2, 5.7), ylim=(-1.0, 2.8), aspect="equal")
     ax.axis("off")
     for a, b in itertools.combinations(range(8), 2):
         kind, points = way(links, a, b)
@@ -48,12 +47,11 @@ def lines(ax: Axes, links: Mapping[tuple[int, int], int]) -> None:
         across = np.array([y[0] - y[-1], x[-1] - x[0]]) / np.hypot(x[-1] - x[0], y[-1] - y[0])
         for dx, dy in (-0.04 * across, 0.04 * across) if kind == "double" else ((0, 0),):
             ax.plot(x + dx, y + dy, color=WAYS[kind], lw=1.5, zorder=len(points) < 3)
-    box = {"boxstyle": "round", "fc": "white", "ec": WAYS["PCIe, CPU"]}
-    for cpu, spot in enumerate(CPUS):
-        ax.text(*spot, f"CPU {cpu}", ha="center", va="center", bbox=box, fontsize=8)
-    for gpu, spot in enumerate(SPOTS):
-        ax.plot(*spot, "o", ms=15, color="white", mec=INK, zorder=2)
-        ax.text(*spot, gpu, ha="center", va="center", color=INK, zorder=3)
+    names = [*range(8), "CPU 0", "CPU 1", *4 * ["switch"]]
+    for k, (name, spot) in enumerate(zip(names, (*SPOTS, *CPUS, *SWITCHES), strict=True)):
+        box = {"boxstyle": "circle" if k < 8 else "round", "fc": "white"}
+        box["ec"] = INK if k < 8 else WAYS["PCIe, CPU"]
+        ax.text(*spot, name, ha="center", va="center", bbox=box, fontsize=8)
 
 
 @figure
@@ -88,7 +86,7 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
             look = {"color": COLORS["device"] if message is now else INK, "lw": 2.5}
             ax.plot(*np.transpose(points), **look, zorder=1)
             arrow = look | {"arrowstyle": "-|>", "shrinkB": 8}
-            ax.annotate("", points[-1], points[-2], arrowprops=arrow)
+            ax.annotate("", points[-1], points[-2], arrowprops=arrow, zorder=1)
         text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends is there ({kind})."
         captions.append(f"{text} Under way: {len(messages) - k - 1}.")
         frames.append(ax.figure)
@@ -99,35 +97,29 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
 def classes(table: Mapping[float, tuple[int, float, Sequence[float]]], ranked: float) -> Axes:
     """Draw µs of rings by the load of their busiest link: predicted, played, and how many."""
     _, ax = plt.subplots(figsize=(7.2, 3.2))
-    for k, (count, model, played) in enumerate(table.values()):
-        ax.bar(k, model, color=LAYERS[2], width=0.7, label=None if k else "predicted")
-        spots = k + 0.12 * np.arange(len(played)) - 0.06 * (len(played) - 1)
-        ax.plot(spots, played, "o", ms=4, color=COLORS["vector"], label=None if k else "played")
-        rings = f"{count:,} ring{'s'[: count - 1]}"
-        note(ax, rings, (k, max(model, *played)), (0, 6), ha="center", fontsize=9)
+    models = [model for _, model, _ in table.values()]
+    ax.bar(range(len(table)), models, color=LAYERS[2], width=0.7, label="predicted")
+    points = [(k, t) for k, (_, _, played) in enumerate(table.values()) for t in played]
+    ax.plot(*np.transpose(points), "o", ms=4, color=COLORS["vector"], label="played")
     ax.axhline(ranked, color=COLORS["device"], ls="--", lw=1, label="in the order of ranks")
-    ax.set_xticks(range(len(table)), [f"{busiest:g}" for busiest in table])
-    ax.set(xlabel="ps that a byte of each message takes on the busiest link", ylabel="µs")
-    ax.margins(y=0.12)
+    counts = [f"{busiest:g}\n{count:,} of them" for busiest, (count, _, _) in table.items()]
+    ax.set_xticks(range(len(table)), counts)
+    ax.set(xlabel="busiest link: ps for a byte of every message", ylabel="µs")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
 
 @figure
-def curves(
-    x: Sequence, series: Mapping, xlabel: str, ylabel="µs", share=False, bound: Sequence = ()
-) -> Axes:
-    """Draw curves over x on logarithmic axes, and a bound; shares in per cent on a linear one."""
+def curves(x: Sequence, series: Mapping, xlabel: str, ylabel="µs", scale="log", **look) -> Axes:
+    """Draw curves over x, which is logarithmic; `look` is of their lines."""
     _, ax = plt.subplots(figsize=(7.2, 3.6))
-    ax.set(xscale="log", yscale="linear" if share else "log", xlabel=xlabel, ylabel=ylabel)
-    ends = [(x[-1], bound[-1], "bound", GREY)] if len(bound) else []
+    ax.set(xscale="log", yscale=scale, xlabel=xlabel, ylabel=ylabel)
+    ends = []
     for (name, values), color in zip(series.items(), PALETTE, strict=False):
-        ax.plot(x, values, "-" if share else "o-", ms=3, color=color, label=name)
+        ax.plot(x, values, **{"marker": "o", "ms": 3, "color": color} | look)
         ends.append((x[-1], values[-1], name, color))
-    if len(bound):
-        ax.plot(x, bound, "--", color=GREY)
     ax.figure.canvas.draw()  # limits are final now
-    ax.legend(frameon=False, fontsize=9) if share else label_ends(ax, ends)
+    label_ends(ax, ends)
     return ax
 
 
@@ -145,33 +137,41 @@ def panels(x: Sequence[int], shares: Mapping[tuple[str, str], Sequence[float]]) 
     _, axes = plt.subplots(1, len(names), figsize=(8.6, 2.5), sharey=True)
     for (name, method), values in shares.items():
         ax, color = axes[names.index(name)], PALETTE[methods.index(method)]
-        ax.plot(x, values, "o-", ms=3, label=method, color=color)
-        ax.set(title=name, xscale="log", xlabel="images on each GPU", ylim=(0, 103))
-        ax.set_xscale("log", base=2)
-        ax.xaxis.set_major_formatter("{x:g}")
+        ax.plot([*map(str, x)], values, "o-", ms=3, label=method, color=color)
+        ax.set(title=name, xlabel="images on each GPU", ylim=(0, 103))
     axes[0].set_ylabel("% computing")
     axes[0].legend(frameon=False, fontsize=9)
     return axes
 
 
-# --- the exercises --------------------------------------------------------------------------------
+@figure
+def lanes(steps: Mapping[str, Sequence[Sequence[tuple[float, float]]]]) -> Sequence[Axes]:
+    """Draw when each step computes and when it adds up, from (begin, end) in seconds."""
+    _, axes = plt.subplots(len(steps), 1, figsize=(7.2, 0.4 + 1.1 * len(steps)))
+    for ax, (name, pair) in zip(axes, steps.items(), strict=True):
+        for y, spans in zip((1, 0), pair, strict=True):
+            bars = [(1e3 * begin, 1e3 * (end - begin)) for begin, end in spans]
+            ax.broken_barh(bars, (y - 0.4, 0.8), color=LAYERS[2 * y], ec="white", lw=0.5)
+        ax.axvline(1e3 * pair[0][-1][1], color=INK, ls=":")
+        ax.set(yticks=(0, 1), yticklabels=("adds up", "computes"), title=name)
+    axes[-1].set_xlabel("ms")
+    return axes
 
 
 @kinds.labels(
     ["shared link", "last bucket", "rendezvous", "calls", "launches"],
     [
-        "what does a GPU do six times in each round?",
+        "what does one more piece cost, however short it is?",
         "what takes as long for 32 images as for 256?",
         "of which length are these messages, in bytes, and what does a longer one wait for?",
         "which gradients are complete only when nothing is left to compute?",
         "how many of its messages go through a CPU, and in which direction?",
     ],
-    "Each has its number in a cell above. What differs between the two times?",
-    "Two are of small messages, one of kernels, one of overlap, one of bandwidth.",
+    "What differs between the two? Most have their numbers in a cell above.",
 )
 def diagnosis():
-    """Six calls for one; kernels too short to notice; over 64 KiB a copy waits for the server; the
-    first layer comes last; messages of one round queue for one link."""
+    """A round more, with its calls; kernels too short to notice; over 64 KiB a copy waits for the
+    server; the first layer comes last; messages of one round queue for one link."""
     return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
 
 
@@ -200,8 +200,8 @@ def _as_broadcast(schedule) -> str:
     "In round k the GPU at place i sends piece k − i on, and gets piece k − i + 1, if there are.",
 )
 def broadcast(rank, order, n, pieces):
-    """After P − 2 rounds all links of the chain are busy, so many small pieces cost little more
-    than one message of all: that is how NCCL broadcasts."""
+    """Each of k + P − 2 rounds takes 3 µs and 80 / k for its bytes: the best k is the root of
+    80 (P − 2) / 3, so 13, with 174 µs. One piece takes 581, a hundred 403."""
     at, last = order.index(rank), len(order) - 1
     for k in range(pieces + last - 1):
         step = Step()
@@ -240,7 +240,7 @@ def _as_soonest(function) -> str:
 )
 def challenge_soonest(seconds, sizes, cost):
     """Whatever follows a bucket only needs it early, so the best for i layers is made of the best
-    for fewer: dynamic programming, n² in place of 2ⁿ."""
+    for fewer: dynamic programming, some n² / 2 buckets to try in place of 2ⁿ⁻¹ cuts."""
     done = [0]
     for i in range(1, len(sizes) + 1):
         ready = sum(seconds[:i])
