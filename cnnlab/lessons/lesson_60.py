@@ -9,16 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
+from cnnlab.check.inputs import TRANSFORMED
 from cnnlab.check.machine_code import spills
 from cnnlab.kernels import composition
+from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, figure, measured, style
+from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
 __all__ = ["spills"]
+LENET5, CASES = NETWORKS["lenet5"], TRANSFORMED  # cases of stride 1
 
 
 def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
-    """A step of gradient descent, layer by layer: the batch's loss.
+    """A step of gradient descent, layer by layer: the scores (N, classes) before it.
 
     `strategy` has a dtype and `kernel(name)`; `lap(layer, pass)` is called after each part.
     """
@@ -30,7 +33,7 @@ def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda
         outputs.insert(-1, y)
         lap(place.name, "forward")
     dy = np.empty_like(outputs[-2])
-    loss = strategy.kernel("cross_entropy")(outputs[-2], labels, dy)
+    strategy.kernel("cross_entropy")(outputs[-2], labels, dy)
     lap(place.name, "backward")
     for _, place, *around in composition.backwards(params.network, outputs, dy):
         learned = grads.at(place) if place.layer.parameter_shapes(place.input_shape) else ()
@@ -38,12 +41,7 @@ def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda
         lap(place.name, "backward")
     params.flat -= rate / len(x) * grads.flat
     lap("all", "update")
-    return loss
-
-
-def forward(strategy, params, x) -> np.ndarray:
-    """The network's scores (N, classes) for images x (N,C,H,W)."""
-    return [*composition.forward(strategy, params, x).values()][-1]
+    return outputs[-2]
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -78,29 +76,29 @@ def addresses() -> Stepper:
     return stepper(frames, title="One tap of five windows, in three layouts", captions=captions)
 
 
-def _curves(lines: Mapping[str, Mapping], x: str, y: str, marks: Mapping, logs: str) -> Axes:
-    _, ax = plt.subplots(figsize=(7.2, 3.6))
-    for (name, points), color in zip(lines.items(), colors(list(lines)), strict=True):
-        ax.plot(list(points), list(points.values()), "o-", ms=4, color=color, label=name)
-    for name, at in marks.items():
-        ax.axhline(at, color=GREY, ls="--", lw=1)
-        ax.annotate(name, (1, at), (-2, 3), ("axes fraction", "data"), "offset points",
-                    ha="right", fontsize=8, color=GREY)  # fmt: skip
-    if "x" in logs:
-        ax.set_xscale("log", base=2 if max(map(max, lines.values())) < 100 else 10)
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-    if "y" in logs:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
-    ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False, fontsize=8)
-    return ax
-
-
 @measured
 def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), logs: str = "xy") -> Axes:
     """Draw lines of points {x: y} by name, and levels by name; `logs` are logarithmic axes."""
-    return _curves(lines, x, y, dict(marks), logs)
+    _, ax = plt.subplots(figsize=(7.2, 3.6))
+    for (name, points), color in zip(lines.items(), colors(list(lines)), strict=True):
+        ax.plot(list(points), list(points.values()), "o-", ms=4, color=color, label=name)
+    for k, (name, at) in enumerate(dict(marks).items()):
+        ax.axhline(at, color=GREY, ls="--", lw=1)
+        look = {"color": GREY, "fontsize": 8, "va": "top" if k else "bottom"}
+        ax.annotate(name, (0, at), (4, -2 if k else 2), ("axes fraction", "data"),
+                    "offset points", **look)  # fmt: skip
+    few = max(map(max, lines.values())) < 100
+    ax.set_xscale("log", base=2 if few else 10)
+    ax.xaxis.set_major_formatter("{x:g}" if few else "{x:,.0f}")
+    if "y" in logs:
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.set_ylim(ax.get_ylim()[0] / 2)  # room for a name below a level
+    else:
+        ax.set_ylim(0)
+    ax.set(xlabel=x, ylabel=y)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
 
 
 @measured
@@ -129,12 +127,6 @@ def kind_of(layer: str) -> str:
     if layer in ("conv1", "conv2"):
         return layer
     return "dense" if layer in ("dense1", "dense2", "dense3") else "others"
-
-
-@figure
-def card(lines: Mapping[str, Mapping], *, x: str, y: str, marks=()) -> Axes:
-    """Draw what a GPU took, over the number of windows."""
-    return _curves(lines, x, y, dict(marks), "xy")
 
 
 # --- the exercises --------------------------------------------------------------------------------
