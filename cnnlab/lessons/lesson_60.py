@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.check.inputs import TRANSFORMED
 from cnnlab.check.machine_code import spills
 from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
@@ -17,7 +16,7 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
 __all__ = ["spills"]
-LENET5, CASES = NETWORKS["lenet5"], TRANSFORMED  # cases of stride 1
+LENET5 = NETWORKS["lenet5"]
 
 
 def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
@@ -45,8 +44,6 @@ def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda
 
 
 # --- pictures -------------------------------------------------------------------------------------
-
-LAYOUTS = {"image": (7, 1), "columns": (0, 1), "rows": (0, 9)}  # of 3 × 3 windows, 5 side by side
 
 
 def addresses() -> Stepper:
@@ -123,10 +120,9 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
 
 
 def kind_of(layer: str) -> str:
-    """The group of a layer in the chart: its own, "dense", or "others"."""
-    if layer in ("conv1", "conv2"):
-        return layer
-    return "dense" if layer in ("dense1", "dense2", "dense3") else "others"
+    """The group of a layer in the chart: "conv1", "conv2", "dense", or "others"."""
+    group = layer if layer.startswith("conv") else layer.rstrip("123")
+    return group if group in ("conv1", "conv2", "dense") else "others"
 
 
 # --- the exercises --------------------------------------------------------------------------------
@@ -146,27 +142,21 @@ def _as_unfold(unfold) -> str:
         if not np.array_equal(got, np.array(expected).T):
             return f"{H} × {W}, K={K}: the shape is right, the numbers are not"
     many = np.zeros((64, 64), np.float32).view(Counted)
-    many.counter = counter = []
+    many.keys = []
     unfold(many, 3)
-    if len(counter) > 99:
-        return (
-            f"an image of 64 × 64 is indexed {len(counter):,} times for 9 taps: by slices, please"
-        )
+    if len(many.keys) > 99:
+        return f"64 × 64 pixels are indexed {len(many.keys):,} times: by slices, please"
     return ""
 
 
 class Counted(np.ndarray):
-    """An image that notes how often it is indexed."""
+    """An image that notes in `keys` how it is indexed."""
 
-    counter: list | None = None
-
-    def __array_finalize__(self, parent):
-        self.counter = getattr(parent, "counter", None)
+    keys: list
 
     def __getitem__(self, key):
-        if self.counter is not None:
-            self.counter.append(key)
-        return super().__getitem__(key)
+        self.keys.append(key)
+        return np.asarray(self)[key]
 
 
 @kinds.formula(
@@ -209,9 +199,8 @@ def unfold(x, K):
 )
 def diagnosis():
     """The copy waits for the kernel; 1.4 µs are the call; columns cost, too; once; nothing."""
-    return [
-        "host not waited for", "call price", "unfolding left out", "compiling timed", "sound",
-    ]  # fmt: skip
+    first = ["host not waited for", "call price", "unfolding left out"]
+    return [*first, "compiling timed", "sound"]
 
 
 def _as_rows_alone(convolve) -> str:

@@ -45,7 +45,7 @@ def whole_matrix(x, w):
 
 
 def not_shifted(x, w):
-    (F, K, _), P = w.shape, len(x) - w.shape[1] + 1
+    K, P = w.shape[1], len(x) - w.shape[1] + 1
     U = np.lib.stride_tricks.sliding_window_view(x, K, axis=1)[:P]
     return np.einsum("pql,fkl->fpq", U, w)
 
