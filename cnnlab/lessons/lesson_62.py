@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.lessons.lesson_51 import page_faults  # noqa: F401, for a cell
+from cnnlab.lessons.lesson_51 import allocated, page_faults  # noqa: F401, for cells
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, figure, measured, style
 
@@ -67,8 +67,8 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
 
 
 @measured
-def over_segments(profiles: Mapping, found: Mapping, need: int) -> Sequence[Axes]:
-    """Draw memory over a step for three plans; the peak, and its time, over the segments."""
+def over_segments(profiles: Mapping, found: Mapping, formula: Mapping, need: int) -> Sequence[Axes]:
+    """Draw memory over a step for three plans; peak and time over the number of segments."""
     _, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), width_ratios=[1.5, 1, 1])
     left.set(xlabel="share of the step's tasks", ylabel="MB in use")
     for (name, used), color in zip(profiles.items(), PALETTE, strict=False):
@@ -77,7 +77,9 @@ def over_segments(profiles: Mapping, found: Mapping, need: int) -> Sequence[Axes
     left.legend(frameon=False, fontsize=9)
     peaks, seconds = np.array([*found.values()]).T
     middle.plot([*found], peaks / 1e6, "o-", ms=3, color=PALETTE[2])
+    middle.plot([*formula], np.array([*formula.values()]) / 1e6, color=PALETTE[3], label="formula")
     middle.axhline(need / 1e6, color=GREY, ls="--", lw=1)
+    middle.legend(frameon=False, fontsize=9)
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*found], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
@@ -95,7 +97,7 @@ def shares(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> Sequence[Axes
             ax.barh(at, [100 * row[k] for row in rows.values()], 0.34, color=color, label=what)
         as_rows(ax, list(rows)).set_yticks(range(len(rows)), list(rows))
         ax.set(title=name, xlabel="per cent")
-    axes[0].legend(frameon=False, fontsize=9)
+    axes[-1].legend(frameon=False, fontsize=9, loc="center right")
     return axes
 
 
@@ -109,7 +111,7 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
         ax.axvline(1, color=GREY, ls="--", lw=1)
         ax.set(title=name, xscale="log", xlabel="peak, in needs of the largest layer")
     axes[0].set_ylabel("time over that with liveness alone")
-    axes[0].legend(frameon=False, fontsize=9)
+    axes[-1].legend(frameon=False, fontsize=9, loc="lower left")
     return axes
 
 
@@ -120,7 +122,7 @@ def over_bandwidth(speeds: Sequence, curves: Mapping, bound: Sequence) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="GB/s each way, simulated", ylabel="ms a step")
     for (name, seconds), color in zip(curves.items(), PALETTE, strict=False):
         ax.plot(speeds, 1e3 * np.array(seconds), color=color, label=name)
-    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound: computing, or one way")
+    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound: computing, or the link")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
