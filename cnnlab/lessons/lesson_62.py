@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.lessons.lesson_51 import allocated, page_faults  # noqa: F401, for cells
+from cnnlab.lessons.lesson_51 import page_faults  # noqa: F401, for a cell
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, figure, measured, style
+from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, measured, style
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#7b5ea7", "#882255"
 
@@ -123,20 +123,6 @@ def over_bandwidth(speeds: Sequence, curves: Mapping, bound: Sequence) -> Axes:
     for (name, seconds), color in zip(curves.items(), PALETTE, strict=False):
         ax.plot(speeds, 1e3 * np.array(seconds), color=color, label=name)
     ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound: computing, or the link")
-    ax.legend(frameon=False, fontsize=9)
-    return ax
-
-
-@figure
-def down_to_the_largest(table: Mapping[str, Mapping[str, float]]) -> Axes:
-    """Draw the smallest pool of each network by measure, over the largest layer's need."""
-    _, ax = plt.subplots(figsize=(7.2, 3.2))
-    ax.set(yscale="log", ylabel="pool, in needs of the largest layer")
-    for k, (name, row) in enumerate(table.items()):
-        at = np.arange(len(row)) + 0.27 * (k - 1)
-        ax.bar(at, [each - 0.95 for each in row.values()], 0.25, 0.95, color=PALETTE[k], label=name)
-    ax.axhline(1, color=GREY, ls="--", lw=1)
-    ax.set_xticks(range(len(row)), list(row))
     ax.legend(frameon=False, fontsize=9)
     return ax
 
