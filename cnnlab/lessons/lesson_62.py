@@ -122,7 +122,7 @@ def over_bandwidth(speeds: Sequence, curves: Mapping, bound: Sequence) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="GB/s each way, simulated", ylabel="ms a step")
     for (name, seconds), color in zip(curves.items(), PALETTE, strict=False):
         ax.plot(speeds, 1e3 * np.array(seconds), color=color, label=name)
-    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound: computing, or the link")
+    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound of the first three")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
