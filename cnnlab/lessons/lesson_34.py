@@ -55,9 +55,12 @@ def draw_graph(graph: Mapping[str, tuple], levels: Mapping[str, int], ends: Mapp
     path = [max(ends, key=ends.get)]
     while needs := graph[path[-1]][1]:
         path.append(max(needs, key=ends.get))
-    rows = {level: [n for n in graph if levels[n] == level] for level in (*levels.values(),)}
+    rows = {level: [n for n in graph if levels[n] == level] for level in levels.values()}
     _, ax = plt.subplots(figsize=(8, 2.6))
-    at = {n: ((i + 0.5) / len(row), level) for level, row in rows.items() for i, n in enumerate(row)}
+    columns = {n: (i + 0.5) / len(rows[1]) for i, n in enumerate(rows[1])}
+    for n, (_, needs) in graph.items():
+        columns[n] = np.mean([columns[other] for other in needs]) if needs else columns[n]
+    at = {n: (columns[n], level) for n, level in levels.items()}
     at |= {"maps": (0.5, 0), "concatenate": (0.5, max(rows) + 1)}
     taken = {other for _, needs in graph.values() for other in needs}
     arrows = {(other, n) for n, (_, needs) in graph.items() for other in needs or ["maps"]}
@@ -68,7 +71,12 @@ def draw_graph(graph: Mapping[str, tuple], levels: Mapping[str, int], ends: Mapp
         ax.annotate("", (u, v - 0.24), (x, y + 0.24), arrowprops=look)
     for n, (x, y) in at.items():
         work = f"\n{graph[n][0]:,}" if n in graph else ""
-        box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": INK, "lw": 2.5 if n in path else 0.7}
+        box = {
+            "boxstyle": "round,pad=0.3",
+            "fc": "white",
+            "ec": INK,
+            "lw": 2.5 if n in path else 0.7,
+        }
         text = n.replace("_", " ") + work
         ax.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box)
     ax.set(xlim=(0, 1), ylim=(max(rows) + 1.3, -0.3))
@@ -84,9 +92,9 @@ def draw_plans(plans: Mapping[str, Mapping[str, tuple]]) -> Sequence[Axes]:
     size = 8, 0.3 * sum(heights) + 0.45 * len(plans) + 0.5
     _, axes = plt.subplots(len(plans), 1, figsize=size, sharex=True, gridspec_kw=ratios)
     for ax, (title, plan), height in zip(axes, plans.items(), heights, strict=True):
-        for k, (name, (stream, start, end)) in enumerate(plan.items()):
+        for name, (stream, start, end) in plan.items():
             ax.barh(stream, (end - start) / 1e3, 0.8, start / 1e3, color=HUES[stream], ec="white")
-            if end - start > 6_000:
+            if end - start > 20_000:
                 text = name.replace("_", " ")
                 ax.text((start + end) / 2e3, stream, text, ha="center", va="center", fontsize=7)
         ax.set_yticks(range(height), range(height))
@@ -115,21 +123,21 @@ def draw_maps(grids: Mapping[str, np.ndarray], sides: Sequence, images: Sequence
 
 
 @figure
-def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, room: int) -> Axes:
+def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) -> Axes:
     """Draw µs of one operation, of four in sequence and of four side by side, over its blocks."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
     names = "one alone", "four in sequence", "four side by side"
     for k, (name, color) in enumerate(zip(names, (GREY, *HUES[:2]), strict=True)):
         ax.plot([*measured], [t[k] for t in measured.values()], "o-", color=color, ms=4, label=name)
         ax.plot([*modelled], [t[k] for t in modelled.values()], ":", color=color, lw=1)
-    ax.axvline(room, color=INK, ls="--", lw=0.8)
-    ax.text(room, ax.get_ylim()[1], " room on the device", va="top", fontsize=8)
+    ax.axvline(full, color=INK, ls="--", lw=0.8)
+    ax.text(full, ax.get_ylim()[0], " enough to keep it busy", va="bottom", fontsize=8)
     ax.set(xscale="log", yscale="log", xlabel="blocks of 256 threads", ylabel="µs")
-    ax.legend(frameon=False, fontsize=8, title="dotted: modelled", title_fontsize=8)
+    ax.legend(frameon=False, fontsize=8)
     return ax
 
 
-def timelines(frames: Mapping[str, tuple], branch: Mapping[str, int]) -> Stepper:
+def timelines(frames: Mapping[str, tuple]) -> Stepper:
     """Step through launches of a block: streams as rows, and below how full the device is."""
     pages, captions = [], []
     end = max(filled[-1][1] for _, filled in frames.values())
@@ -155,7 +163,12 @@ def timelines(frames: Mapping[str, tuple], branch: Mapping[str, int]) -> Stepper
 
 @kinds.labels(
     ["critical path", "launches", "a full device", "memory"],
-    ["what is left in a row?", "who is waited for?", "is there room?", "what must be there at once?"],
+    [
+        "what is left in a row?",
+        "who is waited for?",
+        "is there room?",
+        "what must be there at once?",
+    ],
     "Which of the four would explain it, and would the others change anything there?",
     "A graph takes launches away, more images fill the device, and neither shortens a path.",
 )
@@ -218,7 +231,9 @@ def _right_schedule(mine: Callable) -> str:
                 return f"expected streams 0 to {k - 1} and starts from 0 on, got {plan[name]}"
             for other, (its, begin, stop) in spans.items():
                 if other in graph[name][1] and stop > start:
-                    return f"{name} begins at {start}, before {other}, which it needs, ends at {stop}"
+                    return (
+                        f"{name} begins at {start}, before {other}, which it needs, ends at {stop}"
+                    )
                 if other != name and its == stream and begin < end and start < stop:
                     return f"{name} and {other} overlap on stream {stream}; graph = {graph}"
         best = challenge_schedule.model()(graph, k)
