@@ -123,7 +123,7 @@ def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) 
         ax.plot([*measured], [t[k] for t in measured.values()], "o-", color=color, ms=4, label=name)
         ax.plot([*modelled], [t[k] for t in modelled.values()], ":", color=color, lw=1)
     ax.axvline(full, color=INK, ls="--", lw=0.8)
-    ax.text(full, ax.get_ylim()[0], " enough to keep it busy", va="bottom", fontsize=8)
+    ax.text(full, 0.02, " the device is busy", transform=ax.get_xaxis_transform(), fontsize=8)
     ax.set(xscale="log", yscale="log", xlabel="blocks of 256 threads", ylabel="µs")
     ax.legend(frameon=False, fontsize=8)
     return ax
