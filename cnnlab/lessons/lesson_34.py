@@ -1,0 +1,250 @@
+"""Lesson 34: numbers for a block and NumPy's answer, graphs and plans drawn, the exercises."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cnnlab.check import inputs, kinds
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure, style
+
+
+def numbers(block: Mapping, side: int, n: int) -> dict[str, np.ndarray]:
+    """Maps x (n,C,side,side), at least 0, and weights and biases of each convolution, float32."""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.random((n, block["one"].channels, side, side), np.float32)}
+    for name, op in block.items():
+        if not op.pools:
+            shape = op.filters, op.channels, op.K, op.K
+            bound = (3 / np.prod(shape[1:])) ** 0.5
+            arrays[f"{name}_w"] = rng.uniform(-bound, bound, shape).astype(np.float32)
+            arrays[f"{name}_b"] = rng.uniform(-1, 1, op.filters).astype(np.float32)
+    return arrays
+
+
+def exact(block: Mapping, side: int, n: int, ends: bool = False) -> np.ndarray:
+    """The block's output by NumPy, float64; with `ends` that of the first and the last image."""
+    arrays, parts = numbers(block, side, n), {}
+    values = {"x": (arrays["x"][[0, -1]] if ends else arrays["x"]).astype(float)}
+    for name, op in block.items():
+        border = ((0, 0), (0, 0), (op.K // 2,) * 2, (op.K // 2,) * 2)
+        padded = np.pad(values[op.source], border)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (op.K, op.K), axis=(2, 3))
+        if op.pools:
+            values[name] = windows.max(axis=(4, 5))
+        else:
+            w, b = arrays[f"{name}_w"].astype(float), arrays[f"{name}_b"][:, None, None]
+            z = np.einsum("ncpqkl,fckl->nfpq", windows, w, optimize=True) + b
+            values[name] = np.maximum(z, 0)
+        if op.first is not None:
+            parts[op.first] = values[name]
+    return np.concatenate([parts[first] for first in sorted(parts)], axis=1)
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+HUES = COLORS["vector"], COLORS["device"], "#009e73", "#cc79a7"  # of the branches, or streams
+
+
+@figure
+def draw_graph(graph: Mapping[str, tuple], levels: Mapping[str, int], ends: Mapping) -> Axes:
+    """Draw operations by level, with their work and arrows from what they need; thick: the path."""
+    path = [max(ends, key=ends.get)]
+    while needs := graph[path[-1]][1]:
+        path.append(max(needs, key=ends.get))
+    _, ax = plt.subplots(figsize=(8, 2.6))
+    firsts, deepest = [n for n in graph if levels[n] == 1], max(levels.values())
+    columns = {n: (i + 0.5) / len(firsts) for i, n in enumerate(firsts)}
+    columns |= {n: columns[needs[0]] for n, (_, needs) in graph.items() if needs}
+    at = {n: (columns[n], level) for n, level in levels.items()}
+    at |= {"maps": (0.5, 0), "concatenate": (0.5, deepest + 1)}
+    taken = {other for _, needs in graph.values() for other in needs}
+    arrows = {(other, n) for n, (_, needs) in graph.items() for other in needs or ["maps"]}
+    arrows |= {(n, "concatenate") for n in graph if n not in taken}
+    for other, n in sorted(arrows):
+        (x, y), (u, v) = at[other], at[n]
+        look = {"arrowstyle": "->", "color": INK, "lw": 2.5 if {other, n} <= {*path} else 0.7}
+        ax.annotate("", (u, v - 0.24), (x, y + 0.24), arrowprops=look)
+    for n, (x, y) in at.items():
+        text = n.replace("_", " ") + (f"\n{graph[n][0]:,}" if n in graph else "")
+        box = {"boxstyle": "round", "fc": "white", "ec": INK, "lw": 2.5 if n in path else 0.7}
+        ax.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box)
+    ax.set(xlim=(0, 1), ylim=(deepest + 1.3, -0.3))
+    ax.axis("off")
+    return ax
+
+
+@figure
+def draw_plans(plans: Mapping[str, Mapping[str, tuple]]) -> Sequence[Axes]:
+    """Draw plans one below the other: a row for each stream, a bar for each operation."""
+    heights = [1 + max(stream for stream, *_ in plan.values()) for plan in plans.values()]
+    size = 8, 0.3 * sum(heights) + 0.45 * len(plans) + 0.5
+    _, axes = plt.subplots(len(plans), 1, figsize=size, sharex=True, height_ratios=heights)
+    for ax, (title, plan), height in zip(axes, plans.items(), heights, strict=True):
+        for name, (stream, start, end) in plan.items():
+            ax.barh(stream, (end - start) / 1e3, 0.8, start / 1e3, color=HUES[stream], ec="white")
+            if end - start > 20_000:
+                ax.text((start + end) / 2e3, stream, name, ha="center", va="center", fontsize=7)
+        ax.set_yticks(range(height), range(height))
+        ax.set_ylabel(title, rotation=0, ha="right", va="center")
+        as_rows(ax, list(range(height)))
+    axes[-1].set_xlabel("thousand multiply-adds")
+    return axes
+
+
+@figure
+def draw_maps(grids: Mapping[str, np.ndarray], sides: Sequence, images: Sequence) -> Sequence[Axes]:
+    """Draw how many times as fast side by side is than in sequence, over sides and batches."""
+    _, axes = plt.subplots(1, len(grids), figsize=(3.1 * len(grids) + 0.6, 2.7), squeeze=False)
+    for ax, (name, grid) in zip(axes[0], grids.items(), strict=True):
+        ax.imshow(np.log(grid), cmap="PuOr_r", vmin=-np.log(3), vmax=np.log(3), aspect="auto")
+        for (row, column), value in np.ndenumerate(grid):
+            dark = abs(np.log(value)) > 0.75
+            look = {"color": "white" if dark else INK, "fontsize": 8}
+            ax.text(column, row, f"{value:.2f}", ha="center", va="center", **look)
+        ax.set_xticks(range(len(images)), images)
+        ax.set_yticks(range(len(sides)), sides)
+        ax.set(title=name, xlabel="images")
+        ax.grid(visible=False)
+    axes[0, 0].set_ylabel("side")
+    return axes[0]
+
+
+@figure
+def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) -> Axes:
+    """Draw µs of one operation, of four in sequence and of four side by side, over its blocks."""
+    _, ax = plt.subplots(figsize=(7.2, 3.4))
+    names = "one alone", "four in sequence", "four side by side"
+    for k, (name, color) in enumerate(zip(names, (GREY, *HUES[:2]), strict=True)):
+        ax.plot([*measured], [t[k] for t in measured.values()], "o-", color=color, ms=4, label=name)
+        ax.plot([*modelled], [t[k] for t in modelled.values()], ":", color=color, lw=1)
+    ax.axvline(full, color=INK, ls="--", lw=0.8)
+    ax.text(full, 0.02, " the device is busy", transform=ax.get_xaxis_transform(), fontsize=8)
+    ax.set(xscale="log", yscale="log", xlabel="blocks of 256 threads", ylabel="µs")
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def timelines(frames: Mapping[str, tuple]) -> Stepper:
+    """Step through launches of a block: streams as rows, and below how full the device is."""
+    pages, captions = [], []
+    end = max(filled[-1][1] for _, filled in frames.values())
+    for title, (plan, filled) in frames.items():
+        with style():
+            page = Figure((5.4, 2.7))
+            axes = page.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 2]})
+        for stream, start, stop in plan.values():
+            axes[0].barh(stream, stop - start, 0.7, start, color=HUES[stream], ec="white")
+        for start, stop, share in filled:
+            axes[1].bar(start, 100 * share, stop - start, align="edge", color=GREY)
+        axes[0].set(yticks=range(4), ylim=(3.6, -0.6), ylabel="stream")
+        axes[1].set(ylim=(0, 100), ylabel="% filled", xlabel="µs", xlim=(0, 1.02 * end))
+        took = filled[-1][1]
+        mean = sum((stop - start) * share for start, stop, share in filled) / took
+        pages.append(page)
+        captions.append(f"{title}: {took:.1f} µs, the device filled to {mean:.0%} on average.")
+    return stepper(pages, title="A block's launches, host and device", captions=captions)
+
+
+# --- exercises ------------------------------------------------------------------------------------
+
+
+@kinds.labels(
+    ["critical path", "launches", "a full device", "memory"],
+    ["who waits?", "what is in a row?", "is there room?", "what needs room at once?", "in a row?"],
+    "Which of the four would explain it, and would the others change anything there?",
+    "A graph takes launches away, more images fill the device, and neither shortens a path.",
+)
+def obstacles():
+    """Each bound alone explains one observation: change what it depends on, and it shows."""
+    return ["launches", "critical path", "a full device", "memory", "critical path"]
+
+
+def _right_waits(mine: Callable) -> str:
+    rng = np.random.default_rng(inputs.first_seed())
+    for n, k in ((2, 2), (5, 2), (6, 3), (9, 3), (12, 4)):
+        names, streams = [f"{i}" for i in range(n)], rng.integers(0, k, n)
+        needs = {a: [b for b in names[:i] if rng.random() < 0.5] for i, a in enumerate(names)}
+        queues = [[a for i, a in enumerate(names) if streams[i] == t] for t in range(k)]
+        expected, given = waits.model()(queues, needs), [list(queue) for queue in queues]
+        got = {tuple(pair) for pair in mine(given, {a: list(b) for a, b in needs.items()})}
+        for name, other in sorted(got - expected):
+            return f"{name} need not wait for {other}; queues = {queues}, needs = {needs}"
+        for name, other in sorted(expected - got):
+            return f"{name} does not wait for {other}; queues = {queues}, needs = {needs}"
+    return ""
+
+
+@kinds.tested(
+    _right_waits,
+    "For each operation and each other stream: which is the last there that it needs?",
+    "A stream is in order: it has waited for whatever one of its operations has waited for.",
+)
+def waits(queues, needs):
+    """A stream waits for the last that it needs of another, once it needs a later one."""
+    pairs = set()
+    for queue, other in permutations(queues, 2):
+        waited = -1
+        for name in queue:
+            last = max((i for i, each in enumerate(other) if each in needs[name]), default=-1)
+            if last > waited:
+                pairs.add((name, other[last]))
+                waited = last
+    return pairs
+
+
+def _right_schedule(mine: Callable) -> str:
+    rng = np.random.default_rng(inputs.first_seed())
+    for n, k in ((1, 1), (4, 2), *[(6, 2)] * 20, *[(6, 3)] * 10):
+        needs = [[f"{i}" for i in range(j) if rng.random() < 0.3] for j in range(n)]
+        graph = {f"{j}": (int(rng.integers(1, 10)), needs[j]) for j in range(n)}
+        plan = mine({name: (work, list(each)) for name, (work, each) in graph.items()}, k)
+        if plan.keys() != graph.keys():
+            return f"expected a stream and a start for each of {[*graph]}, got {[*plan]}"
+        spans = {name: (s, t, t + graph[name][0]) for name, (s, t) in plan.items()}
+        for name, (stream, start, end) in spans.items():
+            if stream not in range(k) or start < 0:
+                return f"expected streams below {k} and starts from 0 on, got {plan[name]}"
+            for other, (its, begin, stop) in spans.items():
+                if other in graph[name][1] and stop > start:
+                    return f"{name} begins at {start}, before {other}, which it needs, is done"
+                if other != name and its == stream and begin < end and start < stop:
+                    return f"{name} and {other} overlap on stream {stream}; graph = {graph}"
+        model = challenge_schedule.model()(graph, k)
+        best, took = (max(p[n][1] + graph[n][0] for n in graph) for p in (model, plan))
+        if took > best:
+            return f"takes {took}, where {best} would do, on {k} streams; graph = {graph}"
+    return ""
+
+
+@kinds.tested(
+    _right_schedule,
+    "Try each operation that is ready as the next one, on the stream that is free first.",
+    "Give up a beginning as soon as an end of it is no better than the best whole schedule.",
+)
+def challenge_schedule(graph, k):
+    """Branch and bound: a beginning that takes as long as the best schedule is not continued."""
+    left, best, plan = {}, [sum(work for work, _ in graph.values()) + 1], {}
+    for name in reversed(graph):
+        after = [left[other] for other in left if name in graph[other][1]]
+        left[name] = graph[name][0] + max(after, default=0)
+
+    def go_on(plan_so_far, ends, free):
+        if len(ends) == len(graph):
+            best[0] = max(free)
+            plan.update(plan_so_far)
+        for name, (work, needs) in graph.items():
+            if name not in ends and all(other in ends for other in needs):
+                stream = free.index(min(free))
+                start = max([free[stream], *(ends[other] for other in needs)])
+                if start + left[name] < best[0]:
+                    then = [*free[:stream], start + work, *free[stream + 1 :]]
+                    so_far = plan_so_far | {name: (stream, start)}
+                    go_on(so_far, ends | {name: start + work}, then)
+
+    go_on({}, {}, [0] * k)
+    return plan
