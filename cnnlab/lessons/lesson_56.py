@@ -89,11 +89,11 @@ def sums(rates: Sequence, seen: Mapping, predicted: Mapping, crossings: Mapping)
 def race(curves: Mapping, costs: Mapping[str, Mapping], titles: Sequence[str]) -> np.ndarray:
     """Draw accuracy over what (steps, accuracy) of each method cost, a panel for each unit."""
     _, axes = plt.subplots(1, len(costs), figsize=(10, 3.2), sharey=True)
-    for ax, (unit, each), name in zip(axes, costs.items(), titles, strict=True):
+    for ax, (unit, each), first in zip(axes, costs.items(), titles, strict=True):
         for color, (name, (steps, share)) in zip(colors(list(curves)), curves.items(), strict=True):
             ax.plot(steps * each[name], share, color=color, linewidth=1.5, label=name)
         ax.set(xscale="log", xlabel=unit)
-        ax.set_title(name, fontsize=8)
+        ax.set_title(first, fontsize=8)
     axes[0].set_ylabel("test accuracy")
     axes[0].yaxis.set_major_formatter("{x:.0%}")
     axes[-1].legend(fontsize=8, loc="lower right")
