@@ -10,7 +10,7 @@ from cnnlab.check import kinds
 from cnnlab.data import Dataset
 from cnnlab.kernels import KERNELS
 from cnnlab.network import NETWORKS
-from cnnlab.plots.style import GREY, INK, as_rows, colors, figure, label_ends, measured
+from cnnlab.plots.style import GREY, INK, colors, figure, label_ends, measured
 from cnnlab.ranks.virtual import World
 from cnnlab.training import Replica, Sgd
 
@@ -22,13 +22,14 @@ def replica(network: str, images: Dataset, seed: int, batch: int = 16, rate: flo
 
 
 @figure
-def lines(curves: Mapping[str, np.ndarray], x: str, y: str, goal: Sequence, bound=None) -> Axes:
+def lines(curves: Mapping, x: str, y: str, goal: Sequence, bound=None, pale=()) -> Axes:
     """Draw lines over messages or steps, dashed where they should lead, grey a bound around it."""
     _, ax = plt.subplots(figsize=(6.5, 2.7))
     n = np.arange(1, len(goal) + 1)
     if bound is not None:
         ax.fill_between(n, goal - bound, goal + bound, color=GREY, alpha=0.2, linewidth=0)
-        ax.set(xscale="log", ylim=(goal[0] - 2 * bound[4], goal[0] + 2 * bound[4]))
+        ax.plot(n, pale, color=GREY, alpha=0.4, linewidth=0.5)
+        ax.set(xscale="log", ylim=(goal[0] - bound[4], goal[0] + bound[4]))
     ends = [(n[-1], goal[-1], "float32", INK)]
     for color, (name, values) in zip(colors(list(curves)), curves.items(), strict=True):
         ax.plot(n, values, color=color, linewidth=1.5)
@@ -50,23 +51,19 @@ def bars(ax: Axes, title: str, drawn: Mapping[str, np.ndarray]) -> None:
 
 
 @figure
-def learning(rows: Mapping[str, tuple], noise: Mapping[str, float]) -> np.ndarray:
-    """Draw (low, mean, high) points of accuracy beside float32, and each compressor's noise."""
-    _, (left, right) = plt.subplots(1, 2, figsize=(9, 0.8 + 0.27 * len(rows)), sharey=True)
-    for y, (name, (low, mean, high)) in enumerate(rows.items()):
-        color = GREY if low <= 0 <= high else colors(["better", "worse"])[int(mean < 0)]
-        left.plot([low, high], [y, y], color=color, linewidth=2)
-        left.plot(mean, y, "o", color=color)
-        if name in noise:
-            right.plot(noise[name], y, "o", color=INK)
-    left.axvline(0, color=INK, linewidth=0.8)
-    left.set(xscale="symlog", xlabel="points of accuracy beside float32; grey: no difference")
-    left.set_xticks([-70, -10, -1, 0, 1], ["−70", "−10", "−1", "0", "1"])
-    left.set_yticks(range(len(rows)), list(rows))
-    right.axvline(1, color=INK, linestyle="--", linewidth=0.8)
-    right.set(xscale="log", xlabel="error, in variances of the gradient of a batch")
-    left.minorticks_off()
-    return np.array([as_rows(ax, list(rows)) for ax in (left, right)])
+def over_noise(line: Sequence, found: Mapping[str, Sequence]) -> Axes:
+    """Draw float32's (noise, accuracy) as a line; (noise, bias, accuracy, name) by kind as dots."""
+    _, ax = plt.subplots(figsize=(6.5, 3.6))
+    ax.plot(*np.transpose(line), ".-", color=INK, linewidth=1.2, label="float32, batch 3 to 256")
+    for color, (kind, points) in zip(colors(list(found)), found.items(), strict=True):
+        noise, bias, share, _ = zip(*points, strict=True)
+        ax.plot(noise, share, "o", color=color, label=kind)
+        for at, off, y in zip(noise, bias, share, strict=True):
+            ax.text(at * 1.06, y, f"{off:.0%}", color=color, fontsize=8, va="top")
+    ax.set(xscale="log", xlabel="noise, float32's at batch 16 is 1", ylabel="test accuracy")
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.legend(fontsize=8)
+    return ax
 
 
 @measured
@@ -80,7 +77,8 @@ def sums(rates: Sequence, seen: Mapping, predicted: Mapping, crossings: Mapping)
         ends.append((x[-1], predicted[name][-1], name, color))
         if x[0] < (at := crossings.get(name, 0) / 1e6) < x[-1]:
             ax.axvline(at, color=color, linestyle=":", linewidth=1.2)
-    ax.set(xscale="log", yscale="log", xlabel="bandwidth (MB/s)", ylabel="virtual ms a sum")
+    ax.set(xscale="log", yscale="log", ylabel="virtual ms a sum")
+    ax.set_xlabel("bandwidth (MB/s); lines: predicted, dots: seen, dotted: crossings predicted")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.figure.canvas.draw()  # limits are final now
     label_ends(ax, ends)
@@ -88,13 +86,14 @@ def sums(rates: Sequence, seen: Mapping, predicted: Mapping, crossings: Mapping)
 
 
 @figure
-def race(curves: Mapping[str, np.ndarray], costs: Mapping[str, Mapping[str, float]]) -> np.ndarray:
+def race(curves: Mapping, costs: Mapping[str, Mapping], titles: Sequence[str]) -> np.ndarray:
     """Draw accuracy over what (steps, accuracy) of each method cost, a panel for each unit."""
     _, axes = plt.subplots(1, len(costs), figsize=(10, 3.2), sharey=True)
-    for ax, (unit, each) in zip(axes, costs.items(), strict=True):
+    for ax, (unit, each), first in zip(axes, costs.items(), titles, strict=True):
         for color, (name, (steps, share)) in zip(colors(list(curves)), curves.items(), strict=True):
             ax.plot(steps * each[name], share, color=color, linewidth=1.5, label=name)
         ax.set(xscale="log", xlabel=unit)
+        ax.set_title(first, fontsize=8)
     axes[0].set_ylabel("test accuracy")
     axes[0].yaxis.set_major_formatter("{x:.0%}")
     axes[-1].legend(fontsize=8, loc="lower right")
@@ -118,10 +117,7 @@ def as_feedback(step) -> str:
         whole, old = g + before, before.any()
         for wrong, said in (
             (not np.array_equal(g, kept), "g is changed, and should be left as it is"),
-            (
-                old and np.allclose(quantised, g),
-                "the residual is missing: add it before, not after",
-            ),
+            (old and np.allclose(quantised, g), "the residual is missing: add it before that"),
             (not np.allclose(quantised, whole), "expected g + residual to be quantised"),
             (not np.allclose(sent, np.where(whole < 0, -1, 1)), "expected its result to be sent"),
             (np.array_equal(residual, before), "the residual has not changed: change it in place"),
@@ -241,7 +237,7 @@ def as_vote(vote) -> str:
     "`comm.Allgather(packed, all_of_them)`, then `unpack`; a sign that most ranks have, wins.",
 )
 def challenge_vote(comm, values):
-    """A sign of each rank for each number; a tie counts as positive (Bernstein and others 2018)."""
+    """A rank sends (P − 1) n bits; if owners of shards counted, 2 (P − 1)/P n would be enough."""
     packed = np.packbits(values < 0)
     received = np.empty((comm.size, packed.size), np.uint8)
     comm.Allgather(packed, received)

@@ -161,10 +161,16 @@ def test_chances_are_even_and_differ_from_seed_to_seed():
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.08
 
 
-def test_no_level_is_above_the_highest():
-    values, made = np.full(512, 0.1, np.float32), compressor("qsgd4")(512)  # each at its scale
-    for _ in range(50):
-        np.testing.assert_allclose(sent(made, values), values, rtol=1e-6)
+@pytest.mark.parametrize("most", [1, 7, 127])
+def test_no_level_is_above_the_highest(monkeypatch, most):
+    # In float32, the highest level and the largest chance add up to one level more.
+    monkeypatch.setattr(base, "uniform", lambda i, seed: np.float32(1 - 2**-24))
+    codes, values = np.zeros(4, np.uint8), np.float32([1, -1, 0.1, 0])
+    base.quantise.py_func(values, 4, np.float32([1]), most, 1, codes)
+    assert codes[:2].tolist() == [2 * most, 2 * most + 1] and codes[3] == 0
+    scales = np.float32([np.nextafter(np.float32(1), np.float32(0))])  # most / scale rounds up
+    base.quantise.py_func(values[:2], 2, scales, most, 1, codes[:2])
+    assert codes[:2].tolist() == [2 * most, 2 * most + 1]
 
 
 def test_one_bit_keeps_the_sum_and_the_signs_of_a_bucket():

@@ -36,11 +36,20 @@ def arrives(theirs) -> np.ndarray:
 
 @pytest.mark.parametrize("n_bits", [2, 4, 8])
 def test_levels_are_the_packages(page, n_bits):
-    own, theirs = page["Qsgd"](512, 0, n_bits, by_chance=False), Nearest(2048, 0, n_bits)
+    own, theirs = page["Qsgd"](512, 0, n_bits, chance=0.5), Nearest(2048, 0, n_bits)
     message = own.encode(VALUES)
     np.testing.assert_allclose(own.decode(message), arrives(theirs), rtol=1e-6)
     codes = page["unpack"](message[:, 4:], n_bits).reshape(-1)
     assert message.nbytes == theirs.n_bytes and (codes == theirs.codes).all()
+
+
+@pytest.mark.parametrize("n_bits", [2, 4, 8])
+def test_the_largest_chance_makes_no_level_above_the_highest(page, n_bits):
+    largest, values = 1 - 2**-24, np.float32([1, -1, 0.9, -0.7, 0, 0.1, 0.5, 1])
+    sent = page["Qsgd"](8, 0, n_bits, chance=largest)
+    assert (abs(sent.decode(sent.encode(values)))[[0, 1, 7]] == 1).all()
+    codes = [int(page["code_of"](v, np.float32(7), 0x331DA083)) for v in values[:2]]
+    assert codes == [14, 15]  # hashed there to all ones
 
 
 def test_by_chance_the_error_is_the_packages(page):
