@@ -1,7 +1,6 @@
 """Lesson 57: trainings on virtual ranks, pictures, and the exercises."""
 
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -13,11 +12,10 @@ from cnnlab import data
 from cnnlab.check import kinds
 from cnnlab.distributed.trial import Counting
 from cnnlab.kernels import KERNELS
-from cnnlab.measure import timing
 from cnnlab.network import Dense, Network, ReLU, Sigmoid
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import LAYERS, colors, figure, label_ends
-from cnnlab.ranks.virtual import Status, World
+from cnnlab.plots.style import LAYERS, colors, figure
+from cnnlab.ranks.virtual import Status
 from cnnlab.training import Replica, Sgd
 from cnnlab.training.loop import accuracy
 
@@ -90,41 +88,20 @@ class Tape:
             self.comm.Allreduce(sent, received)
 
 
-def parts(add_ups: Mapping, task: Workload, links: Sequence, n_ranks: int = RANKS) -> dict:
-    """By name, seconds of a step: to compute a gradient, to choose and add, messages on each link.
+def steps(top_k: type, merge: Callable, pack: Callable, unpack: Callable) -> Stepper:
+    """A stepper: four ranks choose 5 of 16 numbers, and add up their streams by doubling; twice."""
+    n, k, rng, choosers = 16, 5, np.random.default_rng(3), [top_k(16) for _ in range(4)]
+    frames, captions = [], []
 
-    The first two are the shortest of 21 calls, in turns; messages take virtual time.
-    """
-    calls = {"gradient": functools.partial(task.gradient, task.start, 0, 0, n_ranks)}
-    messages = {}
-
-    def program(comm, on_rank):
-        tape, gradient = Tape(comm), task.gradient(task.start, 0, comm.rank, n_ranks)
-        add_up = on_rank(tape, task.n)
-        add_up(gradient, 0)
-        return tape, functools.partial(add_up, gradient, 0)
-
-    for name, on_rank in add_ups.items():
-        worlds = [World(n_ranks, link) for link in links]
-        tape, calls[name] = [world.run(program, on_rank)[0] for world in worlds][-1]
-        tape.again = itertools.cycle(tape.kept)
-        messages[name] = [world.seconds for world in worlds]
-    taken = {name: min(one.samples) for name, one in timing.compare(calls, repeats=21).items()}
-    return {name: [taken["gradient"], taken[name], *messages[name]] for name in add_ups}
-
-
-def steps(top_k: type, merge: Callable, n: int = 16, k: int = 5) -> Stepper:
-    """A stepper: four ranks choose k of n numbers, and add up their streams by doubling; twice."""
-    rng, choosers, frames, captions = np.random.default_rng(3), [top_k(n) for _ in range(4)], [], []
-
-    def frame(caption: str, rows, blue) -> None:
-        """Numbers (rank, index), of which some are blue."""
+    def frame(caption: str, blue, *tables) -> None:
+        """Numbers (rank, index) below each other, of which some are blue."""
 
         def draw(ax):
             ax.imshow(blue, ListedColormap(["white", LAYERS[2]]), vmin=0, vmax=1, aspect="auto")
-            for r, i in np.argwhere(rows):
-                ax.text(i, r, f"{rows[r][i]:.0f}", ha="center", va="center", fontsize=7)
-            ax.set(xticks=range(n), yticks=range(4), xlabel="index; blue: sent", ylabel="rank")
+            for r, i in np.ndindex(4, n):
+                text = "\n".join(f"{each[r][i]:.0f}" for each in tables if each[r][i])
+                ax.text(i, r, text, ha="center", va="center", fontsize=7)
+            ax.set(xticks=range(n), yticks=range(4), xlabel="index", ylabel="rank")
             ax.tick_params(labelsize=7, length=0, grid_alpha=0)
 
         frames.append(draw)
@@ -132,22 +109,19 @@ def steps(top_k: type, merge: Callable, n: int = 16, k: int = 5) -> Stepper:
 
     for step in (1, 2):
         gradients = np.round(rng.normal(0, 9, (4, n))).astype(np.float32)
-        held = np.array([c.residual + g for c, g in zip(choosers, gradients, strict=True)])
-        what = "a gradient, added to the residual" if step > 1 else "a gradient"
-        frame(f"Step {step}: on each rank {what}.", held, np.zeros((4, n)))
+        kept = np.array([c.residual for c in choosers])
+        what = ", and below them the residuals" * (step > 1)
+        frame(f"Step {step}: gradients{what}.", np.zeros((4, n)), gradients, kept)
         streams = [c.choose(g, k) for c, g in zip(choosers, gradients, strict=True)]
         chosen = np.array([np.isin(range(n), i) for i, _ in streams])
-        frame(f"The {k} largest go into a stream; the residual keeps the rest.", held, chosen)
+        frame(f"Added; the {k} largest go out (blue), the rest stays.", chosen, gradients + kept)
         for distance in (1, 2):
-            size = 8 * max(i.size for i, _ in streams)
-            form = f"streams of {size} bytes" if size <= 4 * n else f"the arrays, {4 * n} bytes"
-            streams = [merge(*streams[r], *streams[r ^ distance]) for r in range(4)]
-            rows = np.zeros((4, n))
-            for row, (i, values) in zip(rows, streams, strict=True):
-                row[i] = values
-            now = 8 * max(i.size for i, _ in streams)
-            what = f"Round {distance}: ranks {distance} apart exchange {form} and merge"
-            frame(f"{what}; a stream has {now} bytes now.", rows, rows != 0)
+            sent = [pack(i, v, n) for i, v in streams]
+            forms = [f"{r}: {4 * m.size}{' (whole)' * int(m[0] < 0)}" for r, m in enumerate(sent)]
+            streams = [merge(*streams[r], *unpack(sent[r ^ distance], n)) for r in range(4)]
+            rows = np.array([np.bincount(i, values, n) for i, values in streams])
+            what = f"Round {distance}, with the rank {distance} away; bytes sent by rank "
+            frame(f"{what}{', '.join(forms)}. Blue: the sums so far.", rows != 0, rows)
     return stepper(frames, title="Top-k of four ranks fills in", captions=captions)
 
 
@@ -155,16 +129,12 @@ def steps(top_k: type, merge: Callable, n: int = 16, k: int = 5) -> Stepper:
 def panels(curves: Sequence[Mapping[str, tuple]], looks: Sequence[Mapping]) -> Sequence[Axes]:
     """Draw lines, each an x (n), a y (n) and perhaps a format, in panels; names at their ends."""
     _, axes = plt.subplots(1, len(looks), figsize=(4 + 2.6 * len(looks), 3.4))
-    names = list(dict.fromkeys(itertools.chain(*curves)))
-    shades = dict(zip(names, colors(names), strict=True))
     for ax, panel, look in zip(axes, curves, looks, strict=True):
-        for name, (x, y, *form) in panel.items():
-            ax.plot(x, y, *form, color=shades[name], linewidth=1.6, markersize=4)
+        for shade, (name, (x, y, *form)) in zip(colors(panel), panel.items(), strict=True):
+            ax.plot(x, y, *form, label=name, color=shade, linewidth=1.6, markersize=4)
         ax.set(**look)
         ax.minorticks_off()
-        ax.figure.canvas.draw()  # limits are final now
-        if ax is axes[-1] or set(panel) != set(curves[-1]):
-            label_ends(ax, [(x[-1], y[-1], k, shades[k]) for k, (x, y, *_) in panel.items()])
+        ax.legend(fontsize=7)
     return axes
 
 
@@ -172,12 +142,11 @@ def as_split(answer: Callable) -> str:
     """What is wrong with a sparse allreduce by blocks; nothing if it is right."""
     rng = kinds.generator()
     for size, n, k in ((1, 9, 3), (3, 20, 6), (8, 4000, 1000)):
-        world, streams, expected = Counting(size), [], np.zeros(n)
-        for _ in range(size):
-            indices = np.sort(rng.choice(n, k, replace=False)).astype(np.int32)
-            streams.append((indices, rng.normal(size=k).astype(np.float32)))
-            expected[indices] += streams[-1][1]
-        results = world.run(lambda comm, given, n: answer(comm, *given[comm.rank], n), streams, n)
+        world, expected = Counting(size), np.zeros(n)
+        at = [np.sort(rng.choice(n, k, replace=False)).astype(np.int32) for _ in range(size)]
+        values = rng.normal(size=(size, k)).astype(np.float32)
+        np.add.at(expected, at, values)
+        results = world.run(lambda c, at, v, n: answer(c, at[c.rank], v[c.rank], n), at, values, n)
         for rank, got in enumerate(results):
             if np.shape(got) != (n,) or not np.allclose(got, expected, atol=1e-4):
                 return f"rank {rank} of {size} has another sum"
@@ -207,36 +176,66 @@ def split(comm, indices, values, n):
 
 
 def as_corrected(answer: Callable) -> str:
-    """What is wrong with momentum correction; nothing if it is right."""
-    rng, arrays = kinds.generator(), np.zeros((4, 12))
-    bias = rng.normal(size=12)
+    """What is wrong with a choice by layers with momentum correction; nothing if it is right."""
+    rng, arrays, starts = kinds.generator(), np.zeros((4, 12)), [0, 2, 7, 12]
+    bias = rng.normal(size=12) * ([4] * 7 + [1] * 5)
     for step in range(20):
         gradient, sent = bias + 0.5 * rng.normal(size=12), np.zeros((2, 12))
-        for k, rule in enumerate((correction.model(), answer)):
-            indices, values = rule(*arrays[2 * k : 2 * k + 2], gradient.copy(), 3, 0.9)
-            sent[k, indices] = values
+        for j, rule in enumerate((choose.model(), answer)):
+            indices, values = rule(*arrays[2 * j : 2 * j + 2], gradient.copy(), starts, 2, 0.9)
+            sent[j, indices] = values
         if not np.allclose(*sent):
-            right, got = ([f"{x:.2f} at {i}" for i, x in enumerate(row) if x] for row in sent)
-            return f"step {step}: expected {', '.join(right)}, got {', '.join(got)}"
+            return f"step {step}: expected {sent[0].round(2)}, got {sent[1].round(2)}"
     return ""
 
 
 @kinds.tested(
     as_corrected,
     "Follow a weight whose gradient is small and always the same. When does it go out?",
-    "It waits in the residual. By which array must be chosen?",
+    "np.argsort of a layer counts from the layer's start. What has not been sent, stays.",
 )
-def correction(velocity, residual, gradient, k, momentum):
-    """What waits in the residual must be asked, or small steady gradients never go out."""
+def choose(velocity, residual, gradient, starts, k, momentum):
+    """A small layer is no longer silent: what is largest is asked within each layer."""
     import numpy as np
 
     velocity *= momentum
     velocity += gradient
     residual += velocity
-    indices = np.argsort(-abs(residual), kind="stable")[:k]
+    layers = np.split(np.arange(residual.size), starts[1:-1])
+    indices = np.concatenate([i[np.argsort(-abs(residual[i]))[:k]] for i in layers])
     values = residual[indices]
     velocity[indices] = residual[indices] = 0
     return indices, values
+
+
+def as_merged(answer: Callable) -> str:
+    """What is wrong with a merge of two streams that keeps the k largest; nothing if right."""
+    rng = kinds.generator()
+    for n, k in ((9, 3), (40, 12), (2000, 30)):
+        at = [np.sort(rng.choice(n, k, replace=False)).astype(np.int32) for _ in range(2)]
+        values, total = rng.normal(size=(2, k)).astype(np.float32), np.zeros(n)
+        np.add.at(total, at, values)
+        kept = np.sort(np.argsort(-abs(total))[:k])
+        got = np.stack(answer(at[0], values[0], at[1], values[1], k))
+        expected = np.stack([kept, total[kept]])
+        if expected.shape != got.shape or not np.allclose(expected, got, atol=1e-6):
+            return f"of {n} numbers, k = {k}: expected {expected[:, :3]} …, got {got[:, :3]} …"
+    return ""
+
+
+@kinds.tested(
+    as_merged,
+    "First the sum of both streams, then the choice: an index may be in both.",
+    "np.unique(…, return_inverse=True) says where each index of the two stands in the sum.",
+)
+def merge_largest(i, a, j, b, k):
+    """Each message has k numbers, whatever the ranks: what a merge rejects is a residual again."""
+    import numpy as np
+
+    indices, at = np.unique(np.concatenate([i, j]), return_inverse=True)
+    values = np.bincount(at, np.concatenate([a, b])).astype(np.float32)
+    kept = np.sort(np.argsort(-abs(values))[:k])
+    return indices[kept], values[kept]
 
 
 def challenge(mine: Callable, trained: Callable, rate: float, goal: float, fewest: float) -> None:
@@ -245,6 +244,5 @@ def challenge(mine: Callable, trained: Callable, rate: float, goal: float, fewes
         return print("challenge: not yet answered")
     rows = [trained(Workload("CNN", seed), mine, rate=rate)[-1] for seed in range(5)]
     n_bytes, reached = np.mean(rows, axis=0)
-    sign = "✓" if reached >= goal and n_bytes < fewest else "✗"
-    said = f"{reached:.1f} %, {n_bytes:,.0f} bytes"
-    return print(f"{sign} {said}; asked: {goal:.1f} %, fewer than {fewest:,.0f}")
+    said = f"{reached:.1f} %, {n_bytes:,.0f} bytes; asked: {goal:.1f} %, fewer than {fewest:,.0f}"
+    return print("✓" if reached >= goal and n_bytes < fewest else "✗", said)

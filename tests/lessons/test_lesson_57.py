@@ -1,5 +1,6 @@
 """What the cells of lesson 57 define is what the package has; and the helpers of its file."""
 
+import itertools
 from pathlib import Path
 
 import nbformat
@@ -10,7 +11,9 @@ import pytest
 from cnnlab.distributed.compressors import topk
 from cnnlab.distributed.trial import Counting
 from cnnlab.lessons import lesson_57 as lesson
+from cnnlab.measure import timing
 from cnnlab.ranks import sparse
+from cnnlab.ranks.virtual import World
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "57_fewer_numbers.ipynb"
 CELLS = nbformat.read(NOTEBOOK, as_version=4).cells
@@ -20,7 +23,8 @@ MATTER = [c.source for c in CELLS if "matter" in c.metadata.get("tags", [])]
 @pytest.fixture(scope="module")
 def cells():
     """What the lesson's cells of matter define."""
-    defined = {"np": np, "numba": numba, "lesson": lesson}
+    defined = {"np": np, "numba": numba, "lesson": lesson, "timing": timing, "World": World}
+    defined["itertools"] = itertools
     exec("\n\n".join(MATTER), defined)
     return defined
 
@@ -60,7 +64,7 @@ def test_a_step_is_computed_chosen_added_and_sent(cells):
     add_ups = {"dense": cells["dense"], "few": cells["sparse"](cells["TopK"], lambda step, n: 7)}
     links = ["1ms,1GB/s", "9ms,1GB/s"]
     for (compute, work, *messages), n in zip(
-        lesson.parts(add_ups, task, links).values(), (2, 2), strict=True
+        cells["parts"](add_ups, task, links).values(), (2, 2), strict=True
     ):
         assert compute > 0 and work > 0
         assert messages == pytest.approx([1e-3 * n, 9e-3 * n], rel=0.1)
