@@ -209,10 +209,10 @@ def _right_schedule(mine: Callable) -> str:
         for name, (stream, start, end) in spans.items():
             if stream not in range(k) or start < 0:
                 return f"expected streams below {k} and starts from 0 on, got {plan[name]}"
-            for other, (its, begin, stop) in spans.items():
+            for other, (where, begin, stop) in spans.items():
                 if other in graph[name][1] and stop > start:
                     return f"{name} begins at {start}, before {other}, which it needs, is done"
-                if other != name and its == stream and begin < end and start < stop:
+                if other != name and where == stream and begin < end and start < stop:
                     return f"{name} and {other} overlap on stream {stream}; graph = {graph}"
         model = challenge_schedule.model()(graph, k)
         best, took = (max(p[n][1] + graph[n][0] for n in graph) for p in (model, plan))

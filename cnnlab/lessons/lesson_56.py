@@ -51,11 +51,11 @@ def bars(ax: Axes, title: str, drawn: Mapping[str, np.ndarray]) -> None:
 
 
 @figure
-def over_noise(line: Sequence, found: Mapping[str, Sequence]) -> Axes:
+def over_noise(line: Sequence, measured: Mapping[str, Sequence]) -> Axes:
     """Draw float32's (noise, accuracy) as a line; (noise, bias, accuracy, name) by kind as dots."""
     _, ax = plt.subplots(figsize=(6.5, 3.6))
     ax.plot(*np.transpose(line), ".-", color=INK, linewidth=1.2, label="float32, batch 3 to 256")
-    for color, (kind, points) in zip(colors(list(found)), found.items(), strict=True):
+    for color, (kind, points) in zip(colors(list(measured)), measured.items(), strict=True):
         noise, bias, share, _ = zip(*points, strict=True)
         ax.plot(noise, share, "o", color=color, label=kind)
         for at, off, y in zip(noise, bias, share, strict=True):

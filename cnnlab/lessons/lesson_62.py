@@ -67,7 +67,9 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
 
 
 @measured
-def over_segments(profiles: Mapping, found: Mapping, formula: Mapping, need: int) -> Sequence[Axes]:
+def over_segments(
+    profiles: Mapping, measured: Mapping, formula: Mapping, need: int
+) -> Sequence[Axes]:
     """Draw memory over a step for three plans; peak and time over the number of segments."""
     _, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), width_ratios=[1.5, 1, 1])
     left.set(xlabel="share of the step's tasks", ylabel="MB in use")
@@ -75,13 +77,13 @@ def over_segments(profiles: Mapping, found: Mapping, formula: Mapping, need: int
         left.plot(np.linspace(0, 1, len(used)), np.array(used) / 1e6, color=color, label=name)
     left.axhline(need / 1e6, color=GREY, ls="--", lw=1, label="largest need")
     left.legend(frameon=False, fontsize=9)
-    peaks, seconds = np.array([*found.values()]).T
-    middle.plot([*found], peaks / 1e6, "o-", ms=3, color=PALETTE[2])
+    peaks, seconds = np.array([*measured.values()]).T
+    middle.plot([*measured], peaks / 1e6, "o-", ms=3, color=PALETTE[2])
     middle.plot([*formula], np.array([*formula.values()]) / 1e6, color=PALETTE[3], label="formula")
     middle.axhline(need / 1e6, color=GREY, ls="--", lw=1)
     middle.legend(frameon=False, fontsize=9)
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
-    right.plot([*found], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
+    right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
     return left, middle, right
 

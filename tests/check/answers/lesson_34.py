@@ -26,12 +26,12 @@ def all_needs(queues, needs):
 
 def each_last(queues, needs, which=-1):
     """The last of each other stream, though the stream has waited for it before."""
-    found = {}
+    waits = {}
     for queue, other in permutations(queues, 2):
         for name in queue:
             if needed := [each for each in other if each in needs[name]]:
-                found[name, needed[which]] = True
-    return found
+                waits[name, needed[which]] = True
+    return waits
 
 
 def each_first(queues, needs):
