@@ -1,9 +1,13 @@
 """Lesson 33: what lies on the device, pictures of launches, and the exercises."""
 
+import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,7 +17,6 @@ from cnnlab import cuda
 from cnnlab.check import inputs, kinds
 from cnnlab.check.verdict import Verdict, differences
 from cnnlab.cuda.occupancy import compiled
-from cnnlab.measure.studies import Study, study
 from cnnlab.network import Network, Parameters
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, figure
@@ -49,24 +52,19 @@ def memory(net: Network, images, labels, n: int, xp=np) -> dict:
     return a | {"partials": xp.empty((a["BLOCKS"], 32 * a["COLUMNS"]), np.float32)}
 
 
-def registers() -> Study:
-    """What NVRTC makes of image_gradients, by architecture and blocks that an SM must hold.
+def machine_code(read: Callable, file: str, card: str) -> dict[str, tuple]:
+    """What NVRTC makes of each kernel of a file, for a card such as "sm_90"; it needs nvdisasm.
 
-    Registers and bytes of local memory of a thread, and bytes of a block's shared memory.
+    A thread's registers, bytes of local memory and of shared; what `read` finds in machine code.
     """
+    from cuda import core
 
-    def run(architecture: str, blocks: int) -> tuple[int, int, int]:
-        bounds = f"__launch_bounds__(D, {blocks})"
-        source = cuda.load("step").source.replace("__launch_bounds__(D)", bounds)
-        return compiled(source, architecture)["image_gradients"]
-
-    cards = "sm_75", "sm_80", "sm_89", "sm_90"
-    return study("33-registers", run, [(card, blocks) for card in cards for blocks in (1, 2)])
-
-
-def on_gpu(run: Callable, cases: Sequence[tuple]) -> Study:
-    """What a GPU needs for launches and for steps: `run(*case)` for each case."""
-    return study("33-gpu", run, cases, here=cuda.gpu()[0])
+    source, options = cuda.load(file).source, core.ProgramOptions(arch=card, std="c++17")
+    with NamedTemporaryFile(suffix=".cubin") as cubin:
+        Path(cubin.name).write_bytes(core.Program(source, "c++", options).compile("cubin").code)
+        text = subprocess.check_output(["nvdisasm", "-c", cubin.name], text=True)
+    kernels, needs = r"^\.text\.(\w+):\n(.*?)(?:^\s+\.(?:weak|section)|\Z)", compiled(source, card)
+    return {k: (*needs[k], *read(body)) for k, body in re.findall(kernels, text, re.M | re.S)}
 
 
 @figure
@@ -79,11 +77,10 @@ def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence, path=()) 
         box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": INK, "lw": 3 if k in path else 0.8}
         ax.text(x, y, f"{k} {names[k]}", ha="center", va="center", fontsize=8, bbox=box, zorder=2)
         for i in direct[k]:
-            ends = (x, y - 0.3), (at[i][0], at[i][1] + 0.3)
             skips = rows[k] - rows[i] > 1  # then around the boxes that it passes
             arrow = {"arrowstyle": "->", "color": "#999999" if skips else INK}
             arrow["connectionstyle"] = f"arc3,rad={0.3 * skips}"
-            ax.annotate("", *ends, arrowprops=arrow, zorder=1)
+            ax.annotate("", (x, y - 0.3), (at[i][0], at[i][1] + 0.3), arrowprops=arrow, zorder=1)
     wide = max(map(len, columns))
     ax.set(xlim=(-wide, wide), ylim=(max(rows) + 0.4, min(rows) - 0.4))
     ax.axis("off")
@@ -91,31 +88,29 @@ def needs(names: Sequence[str], rows: Sequence[int], direct: Sequence, path=()) 
 
 
 def queue(names: Sequence[str], runs: Mapping[str, Sequence], title: str) -> Stepper:
-    """Step through launches: by card, the seconds when each is asked for, begins and ends."""
+    """Step through launches: by run, the seconds when each is asked for, begins and ends."""
     asked = [times[0] for times in next(iter(runs.values()))]
-    frames, captions, end = [], [], max(times[-1][2] for times in runs.values())
+    end = max(times[-1][2] for times in runs.values())
+    rows = {"host": [*pairwise([0.0, *asked])]} | {k: [x[1:] for x in r] for k, r in runs.items()}
+
+    def draw(ax: Axes, now: float) -> None:
+        for row, bars in enumerate(rows.values()):
+            done = [(1e6 * a, 1e6 * (min(b, now) - a)) for a, b in bars if a < now]
+            color = COLORS["device"] if row else INK
+            ax.broken_barh(done, (row - 0.3, 0.6), color=color, edgecolor="white")
+        ax.axvline(1e6 * now, color=INK, lw=0.8)
+        ax.set(xlim=(0, 1e6 * end), ylim=(len(rows) - 0.5, -0.5), xlabel="µs")
+        ax.set_yticks(range(len(rows)), rows)
+        ax.grid(visible=False)
+
+    frames, captions = [], []
     for name, now in zip([*names, ""], [*asked, end], strict=True):
-        frames.append(lambda ax, now=now: draw(ax, runs, now, end))
-        waits = {card: sum(a <= now < b for a, b, _ in times) for card, times in runs.items()}
-        state = ", ".join(f"{card}: {n} in the queue" for card, n in waits.items())
+        waits = {run: sum(a <= now < b for a, b, _ in times) for run, times in runs.items()}
+        state = ", ".join(f"{run}: {n} in the queue" for run, n in waits.items())
         said = f"the host has asked for {name}. {state}." if name else "all launches are done."
         captions.append(f"{1e6 * now:.0f} µs: {said}")
+        frames.append(partial(draw, now=now))
     return stepper(frames, title=title, captions=captions)
-
-
-def draw(ax: Axes, runs: Mapping[str, Sequence], now: float, end: float) -> None:
-    """Host and devices until `now`: a bar for each launch that is asked for, or under way."""
-    asked = [0.0, *(times[0] for times in next(iter(runs.values())))]
-    rows = {"host": list(pairwise(asked))} | {c: [x[1:] for x in r] for c, r in runs.items()}
-    for row, bars in enumerate(rows.values()):
-        for begin, stop in bars:
-            width, color = min(stop, now) - begin, COLORS["device"] if row else INK
-            if width > 0:
-                ax.barh(row, 1e6 * width, 0.6, 1e6 * begin, color=color, edgecolor="white")
-    ax.axvline(1e6 * now, color=INK, lw=0.8)
-    ax.set(xlim=(0, 1e6 * end), ylim=(len(rows) - 0.5, -0.5), xlabel="µs")
-    ax.set_yticks(range(len(rows)), rows)
-    ax.grid(visible=False)
 
 
 @kinds.labels(

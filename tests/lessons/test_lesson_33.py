@@ -1,5 +1,8 @@
 """Lesson 33: its listings are the package's steps, and its pictures show launches over time."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from cnnlab import cuda
 from cnnlab.cuda.occupancy import ARCHITECTURES, occupancy
 from cnnlab.cuda.step import Layerwise
 from cnnlab.lessons import lesson_33 as lesson
+from cnnlab.measure.bench import MEASUREMENTS
 from cnnlab.measure.gpu import GPUS
 from cnnlab.network import Network
 from tests.lessons import breaking
@@ -17,7 +21,7 @@ IMAGES, LABELS = np.random.default_rng(0).random((3, 1, 28, 28), np.float32), np
 @pytest.fixture(scope="module")
 def names():
     """What the lesson's cells with matter define, but for those in CUDA C."""
-    result = {"np": np, "cuda": cuda}
+    result = {"np": np, "cuda": cuda, "re": re}
     cells = breaking.read(breaking.NOTEBOOKS / "33_whole_network.ipynb")
     for k in breaking.matter(cells):
         if not cells[k].source.startswith("%%"):
@@ -45,12 +49,13 @@ def test_the_listings_are_the_steps_of_the_package(names, fused, depth):
         assert rows == [1 + k for k, stage in enumerate(step.stages) for _ in stage]
 
 
-@pytest.mark.parametrize("architecture, kilobytes", [("sm_75", 64), ("sm_80", 164), ("sm_90", 228)])
-def test_a_block_of_seven_warps_is_alone(names, architecture, kilobytes):
-    registers, _, shared = lesson.registers().results[architecture, 1]
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_block_of_seven_warps_is_alone(names, architecture):
+    kept = json.loads((MEASUREMENTS / "study-33-loops.json").read_text(encoding="utf-8"))
+    code = kept["results"][kept["cases"].index(["step", architecture])]
+    registers, _, shared = code["image_gradients"][:3]
+    held = names["FITS"]["image_gradients"]
     warps = ARCHITECTURES[architecture][0]
-    sm = {"warps": warps, "registers": 65_536, "shared memory": kilobytes << 10}
-    held = min(names["resident"](216, registers, shared, sm).values())
     assert held * 7 / warps == occupancy(216, registers, shared, architecture)
 
 
