@@ -24,11 +24,11 @@ from cnnlab.plots.style import COLORS, INK, figure
 RATE = 0.4
 
 
-def memory(net: Network, images, labels, n: int, xp=np) -> dict:
-    """What lies on the device for steps of n images, by name; sizes are in capital letters.
+def memory(net: Network, images, labels, n: int, there: bool = False) -> dict:
+    """What lies in memory for steps of n images, by name; `there` on a GPU; SIZES are capitals.
 
-    A layer's `w`, `b` and their gradients `dw`, `db` are views of `params` and `grads`.
-    """
+    A layer's `w`, `b` and their gradients `dw`, `db` are views of `params` and `grads`."""
+    xp = cuda.array_module() if there else np
     names, flat = list(net.parameter_shapes), xp.asarray(net.parameters(seed=0).flat)
     a = {"params": flat, "sums": xp.zeros(flat.size + 1, np.float32)}  # and the loss
     a |= {"grads": a["sums"][:-1], "losses": xp.zeros(n, np.float32), "total": xp.zeros(1)}
