@@ -9,7 +9,6 @@ from cnnlab.measure.bench import (
     epochs,
     layer_call,
     layers,
-    recorded,
     run,
     step_times,
     table,
@@ -18,6 +17,6 @@ from cnnlab.measure.timing import Timing, as_table, compare, in_words, measure, 
 
 __all__ = [
     "EPOCH", "FLOPS", "LAYERS", "Contestant", "Timing", "as_table", "compare", "contestants",
-    "epochs", "in_words", "layer_call", "layers", "measure", "ratio", "recorded",
+    "epochs", "in_words", "layer_call", "layers", "measure", "ratio",
     "run", "same", "speedup", "step_times", "table",
 ]  # fmt: skip

@@ -344,13 +344,6 @@ def vectors(report: dict) -> str:
     return str(report["machine"]["simd"] or "").partition(",")[0]
 
 
-def recorded(folder: Path = MEASUREMENTS, network: str = REPORT) -> list[dict]:
-    """The rows on a network in all reports of a folder, if there is one; older ones name none."""
-    files = sorted(folder.glob("bench-*.json"))
-    rows = (row for file in files for row in json.loads(file.read_text("utf-8"))["results"])
-    return [row for row in rows if row.get("network", REPORT) == network]
-
-
 # --- epochs timed in fresh processes, one process after the other ---------------------------------
 
 

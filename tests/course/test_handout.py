@@ -32,7 +32,7 @@ import sys
 from cnnlab.measure import bench
 print(cnnlab.__file__ if "cnnlab" in vars() else sys.modules["cnnlab"].__file__)
 print(numpy.__version__ if "numpy" in vars() else np.__version__, numba.__version__)
-print(len(bench.recorded()) > 0, [path for path in sys.path if "cnnlab" in path])
+print(any(bench.MEASUREMENTS.glob("study-*.json")), [path for path in sys.path if "cnnlab" in path])
 """
 
 

@@ -145,24 +145,6 @@ def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, g
     assert [file.name for file in path.parent.iterdir()] == [name]
 
 
-def test_recorded_rows_are_those_of_all_files(tmp_path):
-    assert bench.recorded(tmp_path / "nowhere") == []
-    for number in (1, 2):
-        content = {"results": [{"kernels": "loops", "number": number}]}
-        (tmp_path / f"bench-{number}.json").write_text(json.dumps(content))
-    other = {"results": [{"kernels": "loops", "network": "lenet5", "number": 3}]}
-    (tmp_path / "bench-3.json").write_text(json.dumps(other))
-    (tmp_path / "other.json").write_text("{}")
-    assert [row["number"] for row in bench.recorded(tmp_path)] == [1, 2]
-    assert [row["number"] for row in bench.recorded(tmp_path, "lenet5")] == [3]
-
-
-def test_the_committed_measurements_can_be_read():
-    rows = bench.recorded()
-    assert {"loops", "vector", "threads"} <= {row["kernels"] for row in rows}
-    assert all(row["seconds_per_epoch"] > 0 for row in rows)
-
-
 @pytest.fixture(scope="module")
 def measured():
     data, said = load("digits", 64, 10), io.StringIO()
