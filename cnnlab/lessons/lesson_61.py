@@ -18,8 +18,8 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, as_rows, colors, figure, measured, note, style
 
 
-def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, list[dict]]:
-    """`step(pieces, update)` with clocks, and seconds in its groups of pieces: one dict a call."""
+def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, Callable]:
+    """`step(pieces, update)` with clocks, and what gives the median share of each group, of 1."""
     groups = {"over_time": "products over time", "at_once": "products at once"}
     samples = []
 
@@ -43,13 +43,11 @@ def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, 
         step(own, adam)
         samples[-1]["the rest"] = time.perf_counter() - start - sum(samples[-1].values())
 
-    return call, samples
+    def shares() -> dict[str, float]:
+        middle = {name: median(s[name] / sum(s.values()) for s in samples) for name in samples[-1]}
+        return {name: share / sum(middle.values()) for name, share in middle.items()}
 
-
-def shares(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The median share of each group, scaled so that all of them are 1."""
-    middle = {name: median(s[name] / sum(s.values()) for s in samples) for name in samples[-1]}
-    return {name: share / sum(middle.values()) for name, share in middle.items()}
+    return call, shares
 
 
 def words(text: str, n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
