@@ -103,7 +103,7 @@ def curves(bits: Mapping[str, np.ndarray], limits: Mapping[str, float]) -> Axes:
         ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
     for name, limit in limits.items():
         ax.axhline(limit, color="black", ls="--", lw=1)
-        note(ax, name, (1, limit), (0, 3), fontsize=9)
+        note(ax, f"{name}: {limit:.2f}", (1, limit), (0, 3), fontsize=9)
     ax.legend(frameon=False, fontsize=9)
     return ax
 
