@@ -15,43 +15,39 @@ from cnnlab.check import kinds
 from cnnlab.measure.studies import Study
 from cnnlab.measure.timing import Timing
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import (
-    COLORS,
-    INK,
-    as_rows,
-    colors,
-    figure,
-    measured,
-    note,
-    style,
-)
+from cnnlab.plots.style import COLORS, INK, as_rows, colors, figure, measured, note, style
 
 
-def parts(step: Callable, pieces: tuple, update: Callable, repeats: int = 31) -> dict[str, float]:
-    """Median seconds of `step(pieces, update)` in its products, in other pieces, in the rest."""
+def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, Callable]:
+    """`step(pieces, update)` with clocks, and what gives the median share of each group, of 1."""
     groups = {"over_time": "products over time", "at_once": "products at once"}
-    spent, samples = {}, []
+    samples = []
 
     def clock(call: Callable, name: str) -> Callable:
         group = groups.get(name, "tanh, softmax, rows, Adam")
 
-        def clocked(*args, **kwargs):
+        def timed(*args, **kwargs):
             start = time.perf_counter()
             result = call(*args, **kwargs)
-            spent[group] = spent.get(group, 0.0) + time.perf_counter() - start
+            samples[-1][group] += time.perf_counter() - start
             return result
 
-        return clocked
+        return timed
 
     own = [clock(piece, name) for name, piece in pieces._asdict().items()]
     own, adam = type(pieces)(*own), clock(update, "adam")
-    for _ in range(repeats):
-        spent.clear()
+
+    def call() -> None:
+        samples.append(Counter())
         start = time.perf_counter()
         step(own, adam)
-        whole = time.perf_counter() - start
-        samples.append({**spent, "the rest": whole - sum(spent.values())})
-    return {name: median(sample[name] for sample in samples) for name in samples[0]}
+        samples[-1]["the rest"] = time.perf_counter() - start - sum(samples[-1].values())
+
+    def shares() -> dict[str, float]:
+        middle = {name: median(s[name] / sum(s.values()) for s in samples) for name in samples[-1]}
+        return {name: share / sum(middle.values()) for name, share in middle.items()}
+
+    return call, shares
 
 
 def words(text: str, n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,7 +71,7 @@ def words(text: str, n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 @measured
 def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: float) -> Axes:
-    """Draw the time of a step after each change, what it saved, and the parts of the last."""
+    """Draw the time of a step after each change, what it saved, and the last by shares."""
     _, ax = plt.subplots(figsize=(7.2, 0.45 * len(steps) + 2.0))
     before = None
     for name, timing in steps.items():
@@ -86,9 +82,9 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
         ax.text(max(took, before or 0), name, f"  {took:.0f}", va="center", fontsize=9)
         before = took
     left = 0.0
-    for (name, seconds), color in zip(shares.items(), colors(list(shares)), strict=True):
-        ax.barh("its parts", 1e6 * seconds, left=left, color=color, height=0.6, label=name)
-        left += 1e6 * seconds
+    for (name, share), color in zip(shares.items(), colors(list(shares)), strict=True):
+        ax.barh("its parts", share * before, left=left, color=color, height=0.6, label=name)
+        left += share * before
     ax.axvline(1e6 * bound, color="black", ls="--", lw=1, label="products at this core's peak")
     ax.set_xlabel("µs for a step of 320 symbols; grey: saved by this change")
     ax.margins(x=0.12)
@@ -100,38 +96,39 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
 def curves(bits: Mapping[str, np.ndarray], limits: Mapping[str, float]) -> Axes:
     """Draw bits a symbol of held-out text over epochs: the mean of five seeds, and their range."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
-    ax.set(xlabel="epochs", ylabel="bits a character, held out")
+    ax.set(xlabel="epochs; band: lowest to highest of five seeds", ylabel="bits a character")
     for (name, seeds), color in zip(bits.items(), colors(list(bits)), strict=True):
         at = np.arange(1, seeds.shape[1] + 1)
         ax.plot(at, seeds.mean(0), color=color, label=name)
         ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
     for name, limit in limits.items():
         ax.axhline(limit, color="black", ls="--", lw=1)
-        note(ax, name, (1, limit), (0, -11), fontsize=9)
+        note(ax, f"{name}: {limit:.2f}", (1, limit), (0, 3), fontsize=9)
     ax.legend(frameon=False, fontsize=9)
     return ax
 
 
 def fronts(T: int) -> Stepper:
-    """Step through two layers of T time steps as a wavefront: one front a frame."""
+    """Step through a wavefront: a frame a product, of which layer 1 has one a step, layer 2 two."""
     frames, captions = [], []
-    for front in range(T + 1):
+    for now in range(2 * T + 1):
         with style():
-            ax = Figure((4.4, 1.5)).subplots()
-        ax.set(xlim=(-1.6, T), ylim=(0, 2))
+            ax = Figure((5.6, 1.5)).subplots()
+        ax.set(xlim=(-2, 2 * T + 1), ylim=(0, 2))
         ax.axis("off")
-        now = []
+        running = []
         for layer in range(2):
             ax.text(-0.15, layer + 0.4, f"layer {layer + 1}", ha="right", va="center", fontsize=9)
             for t in range(T):
-                running, done = t + layer == front, t + layer < front
-                color = COLORS["device" if running else "vector"] if running or done else "#eeeeee"
-                ax.add_patch(plt.Rectangle((t, layer), 0.88, 0.8, color=color))
-                ink = "white" if running or done else INK
-                ax.text(t + 0.44, layer + 0.4, t + 1, ha="center", va="center", color=ink)
-                if running:
-                    now.append(f"layer {layer + 1} takes time step {t + 1}")
-        captions.append(f"{'; '.join(now).capitalize()}. Threads at work: {len(now)} of 2.")
+                start, length = (1 + 2 * t, 2) if layer else (t, 1)
+                if start <= now < start + length:
+                    running.append(f"layer {layer + 1} is at time step {t + 1}")
+                color = COLORS["device" if now < start + length else "vector"]
+                color, ink = (color, "white") if start <= now else ("#eeeeee", INK)
+                ax.add_patch(plt.Rectangle((start, layer), length - 0.12, 0.8, color=color))
+                middle = start + length / 2 - 0.06
+                ax.text(middle, layer + 0.4, t + 1, ha="center", va="center", color=ink)
+        captions.append(f"{'; '.join(running).capitalize()}. Threads at work: {len(running)} of 2.")
         frames.append(ax.figure)
     return stepper(frames, title="A wavefront of two layers", captions=captions)
 
@@ -164,12 +161,13 @@ def _as_leaky(back) -> str:
     "dz = dh · k · (1 − tanh² z). And which factor has the state before?",
 )
 def leaky(dh, z, before, k):
-    """What reaches the state before is (1 − k) dh, undamped by tanh: so memory lasts longer."""
+    """What reaches the state before is (1 − k) dh, undamped by tanh."""
     return dh * k * (1 - np.tanh(z) ** 2), dh * (1 - k)
 
 
 @kinds.labels(
-    ["sound", "target not shifted", "state not carried", "gradient not summed", "test text seen"],
+    "sound,target not shifted,state not carried,gradient not summed,test text seen,"
+    "gradient cut too early,rate too high".split(","),
     [
         "what must a network do whose target is its input?",
         "does a network that begins as uniform know anything yet?",
