@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.check.machine_code import spills
+from cnnlab.check.machine_code import counts, spills
 from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
-__all__ = ["spills"]
+__all__ = ["counts", "spills"]
 LENET5 = NETWORKS["lenet5"]
 
 
@@ -67,9 +67,8 @@ def addresses() -> Stepper:
                     color = COLORS["device"] if (row, column) in read else "#e4e4e4"
                     ax.add_patch(plt.Rectangle((column, row), 0.9, 0.9, color=color))
         frames.append(page)
-        captions.append(
-            f"Tap {t + 1} of 9: {5 * (t + 1)} loads so far. In rows they lie nine numbers apart."
-        )
+        seen = len({(i // 3, i % 3 + n) for i in range(t + 1) for n in range(5)})
+        captions.append(f"Tap {t + 1} of 9: {5 * (t + 1)} loads so far, of {seen} pixels.")
     return stepper(frames, title="One tap of five windows, in three layouts", captions=captions)
 
 
@@ -100,16 +99,16 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), logs: str 
 
 @measured
 def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
-    """Draw each strategy's shares of a step: by layer, forward and backward, and the update."""
+    """Draw each strategy's shares of a step: by layer, forward and backward, and the rest."""
     _, ax = plt.subplots(figsize=(7.2, 0.6 * len(times) + 1.5))
     kinds_of = "conv1", "conv2", "dense", "others"
     for row, each in enumerate(times.values()):
-        left, whole = 0.0, sum(each.values())
+        left, parts = 0.0, shares(each)
         for which in ("forward", "backward", "update", "copy"):
             for k, kind in enumerate(kinds_of):
-                part = sum(t for (n, w), t in each.items() if w == which and kind_of(n) == kind)
+                part = parts.get((kind, which), 0)
                 look = {"color": LAYERS[k], "hatch": "//" if which == "backward" else None}
-                ax.barh(row, 100 * part / whole, 0.6, 100 * left / whole, edgecolor="white", **look)
+                ax.barh(row, part, 0.6, left, edgecolor="white", **look)
                 left += part
     handles = [plt.Rectangle((0, 0), 1, 1, color=LAYERS[k]) for k in range(4)]
     handles.append(plt.Rectangle((0, 0), 1, 1, fc="white", ec=GREY, hatch="//"))
@@ -117,6 +116,15 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
               frameon=False, fontsize=8)  # fmt: skip
     ax.set(xlabel="% of a step", xlim=(0, 100), yticks=range(len(times)), yticklabels=list(times))
     return as_rows(ax, list(times))
+
+
+def shares(parts: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Per cent of a step by the group of a layer and its pass."""
+    whole, result = sum(parts.values()), {}
+    for (layer, which), part in parts.items():
+        key = kind_of(layer), which
+        result[key] = result.get(key, 0) + 100 * part / whole
+    return result
 
 
 def kind_of(layer: str) -> str:
@@ -198,7 +206,7 @@ def unfold(x, K):
     "One is sound: fewer loads, fewer seconds, and the same sums.",
 )
 def diagnosis():
-    """The copy waits for the kernel; 1.4 µs are the call; columns cost, too; once; nothing."""
+    """1 the copy waits; 2 most of 1.4 µs is the call; 3 columns cost; 4 the first call; 5 none."""
     first = ["host not waited for", "call price", "unfolding left out"]
     return [*first, "compiling timed", "sound"]
 
@@ -221,7 +229,7 @@ def _as_rows_alone(convolve) -> str:
             return f"w {w.shape}, x {x.shape}: the shape is right, the numbers are not"
         if H == 90 and most > 8 * 40 * expected[0].size:
             numbers = most // 8 // expected[0].size
-            return f"{numbers} numbers a window in memory at once; {K} and the results are enough"
+            return f"{numbers} numbers a window in memory at once; {K} + 2 · {F} are enough"
     return ""
 
 
@@ -234,7 +242,7 @@ def challenge_rows_alone(x, w):
     """K-fold, not K²-fold: windows one below the other share all rows of U but one."""
     (F, K, _), Q = w.shape, x.shape[1] - w.shape[2] + 1
     P, U = len(x) - K + 1, np.array([x[:, l : l + Q] for l in range(K)])
-    z = np.zeros((F, P * Q))
+    z = np.zeros((F, P * Q), x.dtype)
     for k in range(K):
         z += w[:, k] @ U[:, k : k + P].reshape(K, P * Q)
     return z.reshape(F, P, Q)
