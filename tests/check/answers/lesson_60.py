@@ -51,7 +51,7 @@ def not_shifted(x, w):
 
 
 SPOTS = [
-    "host not waited for", "call price", "unfolding left out", "compiling timed", "sound",
+    "host not waited for", "call price", "unfolding left out", "compiling timed", "sound", "call price",
 ]  # fmt: skip
 RIGHT = [
     (share_of_peak, lambda windows, bandwidth, flops: min(windows * bandwidth / 2, flops) / flops),
@@ -70,7 +70,7 @@ WRONG = [
     (diagnosis, ["sound", *SPOTS[1:]], "1 is not sound"),
     (diagnosis, [SPOTS[0], "sound", *SPOTS[2:]], "2 is not sound"),
     (diagnosis, [*SPOTS[:2], "call price", *SPOTS[3:]], "3 is not call price"),
-    (diagnosis, [*SPOTS[:4], "call price"], "5 is not call price"),
+    (diagnosis, [*SPOTS[:4], "call price", SPOTS[5]], "5 is not call price"),
     (challenge_rows_alone, whole_matrix, "numbers a window in memory"),
     (challenge_rows_alone, not_shifted, "the numbers are not"),
     (challenge_rows_alone, lambda x, w: whole_matrix(x, w).reshape(len(w), -1), "expected shape"),
