@@ -15,8 +15,13 @@ from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
-__all__ = ["counts", "spills"]
 LENET5 = NETWORKS["lenet5"]
+
+
+def code(kernel) -> tuple[int, float]:
+    """Moves to the stack in a kernel's hot loop, and its loads for each multiplication."""
+    loads, _, products, _ = counts(kernel)
+    return spills(kernel), loads / products
 
 
 def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
@@ -103,12 +108,12 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
     _, ax = plt.subplots(figsize=(7.2, 0.6 * len(times) + 1.5))
     kinds_of = "conv1", "conv2", "dense", "others"
     for row, each in enumerate(times.values()):
-        left, parts = 0.0, shares(each)
+        left, whole = 0.0, sum(each.values())
         for which in ("forward", "backward", "update", "copy"):
             for k, kind in enumerate(kinds_of):
-                part = parts.get((kind, which), 0)
+                part = sum(t for (n, w), t in each.items() if w == which and kind_of(n) == kind)
                 look = {"color": LAYERS[k], "hatch": "//" if which == "backward" else None}
-                ax.barh(row, part, 0.6, left, edgecolor="white", **look)
+                ax.barh(row, 100 * part / whole, 0.6, 100 * left / whole, edgecolor="white", **look)
                 left += part
     handles = [plt.Rectangle((0, 0), 1, 1, color=LAYERS[k]) for k in range(4)]
     handles.append(plt.Rectangle((0, 0), 1, 1, fc="white", ec=GREY, hatch="//"))
@@ -116,15 +121,6 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
               frameon=False, fontsize=8)  # fmt: skip
     ax.set(xlabel="% of a step", xlim=(0, 100), yticks=range(len(times)), yticklabels=list(times))
     return as_rows(ax, list(times))
-
-
-def shares(parts: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Per cent of a step by the group of a layer and its pass."""
-    whole, result = sum(parts.values()), {}
-    for (layer, which), part in parts.items():
-        key = kind_of(layer), which
-        result[key] = result.get(key, 0) + 100 * part / whole
-    return result
 
 
 def kind_of(layer: str) -> str:

@@ -50,9 +50,8 @@ def not_shifted(x, w):
     return np.einsum("pql,fkl->fpq", U, w)
 
 
-SPOTS = [
-    "host not waited for", "call price", "unfolding left out", "compiling timed", "sound", "call price",
-]  # fmt: skip
+FIRST = "host not waited for", "call price", "unfolding left out", "compiling timed"
+SPOTS = [*FIRST, "sound", "call price"]
 RIGHT = [
     (share_of_peak, lambda windows, bandwidth, flops: min(windows * bandwidth / 2, flops) / flops),
     (unfold, by_view),
