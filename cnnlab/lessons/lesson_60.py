@@ -9,14 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.check.machine_code import spills
+from cnnlab.check.machine_code import counts, spills
 from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
-__all__ = ["spills"]
 LENET5 = NETWORKS["lenet5"]
+
+
+def code(kernel) -> tuple[int, float]:
+    """Moves to the stack in a kernel's hot loop, and its loads for each multiplication."""
+    loads, _, products, _ = counts(kernel)
+    return spills(kernel), loads / products
 
 
 def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
@@ -67,9 +72,8 @@ def addresses() -> Stepper:
                     color = COLORS["device"] if (row, column) in read else "#e4e4e4"
                     ax.add_patch(plt.Rectangle((column, row), 0.9, 0.9, color=color))
         frames.append(page)
-        captions.append(
-            f"Tap {t + 1} of 9: {5 * (t + 1)} loads so far. In rows they lie nine numbers apart."
-        )
+        seen = len({(i // 3, i % 3 + n) for i in range(t + 1) for n in range(5)})
+        captions.append(f"Tap {t + 1} of 9: {5 * (t + 1)} loads so far, of {seen} pixels.")
     return stepper(frames, title="One tap of five windows, in three layouts", captions=captions)
 
 
@@ -100,7 +104,7 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), logs: str 
 
 @measured
 def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
-    """Draw each strategy's shares of a step: by layer, forward and backward, and the update."""
+    """Draw each strategy's shares of a step: by layer, forward and backward, and the rest."""
     _, ax = plt.subplots(figsize=(7.2, 0.6 * len(times) + 1.5))
     kinds_of = "conv1", "conv2", "dense", "others"
     for row, each in enumerate(times.values()):
@@ -193,14 +197,15 @@ def unfold(x, K):
         "what had been made before the clock started?",
         "what does only the first call do?",
         "is anything wrong here?",
+        "what would a call take that multiplies nothing?",
     ],
     "What is inside the two readings of the clock, and what should be?",
-    "One is sound: fewer loads, fewer seconds, and the same sums.",
+    "One is sound, and one fault comes twice: fewer loads, fewer seconds, and the same sums.",
 )
 def diagnosis():
-    """The copy waits for the kernel; 1.4 µs are the call; columns cost, too; once; nothing."""
+    """1 the copy waits; 2, 6 the call itself takes it; 3 columns cost; 4 the first call; 5 none."""
     first = ["host not waited for", "call price", "unfolding left out"]
-    return [*first, "compiling timed", "sound"]
+    return [*first, "compiling timed", "sound", "call price"]
 
 
 def _as_rows_alone(convolve) -> str:
@@ -221,7 +226,7 @@ def _as_rows_alone(convolve) -> str:
             return f"w {w.shape}, x {x.shape}: the shape is right, the numbers are not"
         if H == 90 and most > 8 * 40 * expected[0].size:
             numbers = most // 8 // expected[0].size
-            return f"{numbers} numbers a window in memory at once; {K} and the results are enough"
+            return f"{numbers} numbers a window in memory at once; {K} + 2 · {F} are enough"
     return ""
 
 
@@ -234,7 +239,7 @@ def challenge_rows_alone(x, w):
     """K-fold, not K²-fold: windows one below the other share all rows of U but one."""
     (F, K, _), Q = w.shape, x.shape[1] - w.shape[2] + 1
     P, U = len(x) - K + 1, np.array([x[:, l : l + Q] for l in range(K)])
-    z = np.zeros((F, P * Q))
+    z = np.zeros((F, P * Q), x.dtype)
     for k in range(K):
         z += w[:, k] @ U[:, k : k + P].reshape(K, P * Q)
     return z.reshape(F, P, Q)
