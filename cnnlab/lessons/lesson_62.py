@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from cnnlab.check import kinds
 from cnnlab.lessons.lesson_51 import page_faults  # noqa: F401, for a cell
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, measured, style
+from cnnlab.plots.style import COLORS, GREY, measured, style
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#7b5ea7", "#882255"
 
@@ -89,21 +89,6 @@ def over_segments(
 
 
 @measured
-def shares(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> Sequence[Axes]:
-    """Draw what outputs of each kind of layer take of memory, and their layers of the time."""
-    _, axes = plt.subplots(1, len(tables), figsize=(9.2, 3.0), sharex=True)
-    for ax, (name, rows) in zip(axes, tables.items(), strict=True):
-        rows = {kind: row for kind, row in rows.items() if max(row) > 0.02}
-        for k, (what, color) in enumerate((("bytes", LAYERS[0]), ("forward time", LAYERS[3]))):
-            at = np.arange(len(rows)) + 0.36 * k - 0.18
-            ax.barh(at, [100 * row[k] for row in rows.values()], 0.34, color=color, label=what)
-        as_rows(ax, list(rows)).set_yticks(range(len(rows)), list(rows))
-        ax.set(title=name, xlabel="per cent")
-    axes[0].legend(frameon=False, fontsize=9, loc="lower right")
-    return axes
-
-
-@measured
 def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Sequence[Axes]:
     """Draw time over peak for ways to choose what is made again, a panel for each network."""
     _, axes = plt.subplots(1, len(tables), figsize=(9.2, 3.4))
@@ -124,7 +109,7 @@ def over_bandwidth(speeds: Sequence, curves: Mapping, bound: Sequence) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="GB/s each way, simulated", ylabel="ms a step")
     for (name, seconds), color in zip(curves.items(), PALETTE, strict=False):
         ax.plot(speeds, 1e3 * np.array(seconds), color=color, label=name)
-    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound of the first three")
+    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound of all but the last")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
