@@ -1,8 +1,8 @@
 """The exercises of lesson 62, its charts, the pool as a stepper, and clocks for single tasks."""
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise
 from statistics import median
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from cnnlab.check import kinds
 from cnnlab.lessons.lesson_51 import page_faults  # noqa: F401, for a cell
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, measured, style
+from cnnlab.plots.style import COLORS, GREY, measured, style
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#7b5ea7", "#882255"
 
@@ -89,21 +89,6 @@ def over_segments(
 
 
 @measured
-def shares(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> Sequence[Axes]:
-    """Draw what outputs of each kind of layer take of memory, and their layers of the time."""
-    _, axes = plt.subplots(1, len(tables), figsize=(9.2, 3.0), sharex=True)
-    for ax, (name, rows) in zip(axes, tables.items(), strict=True):
-        rows = {kind: row for kind, row in rows.items() if max(row) > 0.005}
-        for k, (what, color) in enumerate((("bytes", LAYERS[0]), ("forward time", LAYERS[3]))):
-            at = np.arange(len(rows)) + 0.36 * k - 0.18
-            ax.barh(at, [100 * row[k] for row in rows.values()], 0.34, color=color, label=what)
-        as_rows(ax, list(rows)).set_yticks(range(len(rows)), list(rows))
-        ax.set(title=name, xlabel="per cent")
-    axes[-1].legend(frameon=False, fontsize=9, loc="center right")
-    return axes
-
-
-@measured
 def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Sequence[Axes]:
     """Draw time over peak for ways to choose what is made again, a panel for each network."""
     _, axes = plt.subplots(1, len(tables), figsize=(9.2, 3.4))
@@ -124,12 +109,39 @@ def over_bandwidth(speeds: Sequence, curves: Mapping, bound: Sequence) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="GB/s each way, simulated", ylabel="ms a step")
     for (name, seconds), color in zip(curves.items(), PALETTE, strict=False):
         ax.plot(speeds, 1e3 * np.array(seconds), color=color, label=name)
-    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound of the first three")
+    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound of all but the last")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
 
 # --- the exercises --------------------------------------------------------------------------------
+
+
+def _as_freed(answer) -> str:
+    rng = kinds.generator()
+    for pieces in ([(0, 8)], [(0, 4), (4, 2), (6, 2)], [(2 * i, 2) for i in range(16)]):
+        empty, pieces = {}, [*pieces]
+        while pieces:
+            piece = pieces.pop(rng.integers(len(pieces)))
+            best, got = buddy_free.model()({**empty}, *piece), answer({**empty}, *piece)
+            if got != best:
+                return f"{empty}, then {piece} is freed: expected {best}, got {got!r}"
+            empty = best
+    return ""
+
+
+@kinds.tested(
+    _as_freed,
+    "The two halves of a piece differ in one bit of where they begin.",
+    "The buddy is at start ^ length, and has to be empty with exactly that length.",
+)
+def buddy_free(empty, start, length):
+    """One look-up a level, where a free list of any pieces is searched for neighbours."""
+    while empty.get(start ^ length) == length:
+        del empty[start ^ length]
+        start, length = min(start, start ^ length), 2 * length
+    empty[start] = length
+    return empty
 
 
 def _as_peak(answer) -> str:
@@ -152,29 +164,29 @@ def least_peak(sizes, k):
 
     def peak(chosen):
         ends = [-1, *chosen, len(sizes)]
-        between = [sum(sizes[a + 1 : b]) for a, b in pairwise(ends)]
+        between = [sum(sizes[a + 1 : b]) for a, b in itertools.pairwise(ends)]
         return sum(sizes[i] for i in chosen) + max(between)
 
-    n = len(sizes)
-    return min(peak(chosen) for j in range(min(k, n) + 1) for chosen in combinations(range(n), j))
+    choices = [itertools.combinations(range(len(sizes)), j) for j in range(k + 1)]
+    return min(peak(chosen) for chosen in itertools.chain(*choices))
 
 
 @kinds.labels(
     ["fragmentation", "freed too early", "leak", "thrashing", "other random numbers"],
     [
-        "enough bytes are free, but how do they lie?",
-        "what does poison show that was wrong before, too?",
         "what would a sound step leave behind?",
         "what does a cache do that is too small for what is in use?",
         "what is drawn anew when a task runs a second time?",
+        "enough bytes are free, but how do they lie?",
+        "what does poison show that was wrong before, too?",
     ],
     "What does each part of the runtime do wrong if one line is missing?",
     "One is about pieces, one about order, one about dropout's mask.",
 )
 def diagnosis():
-    """Pieces too small; a read after a free; never freed; a small cache; another mask."""
-    memory = ["fragmentation", "freed too early", "leak"]
-    return [*memory, "thrashing", "other random numbers"]
+    """Never freed; a small cache; another mask; pieces too small; a read after a free."""
+    again = ["thrashing", "other random numbers"]
+    return ["leak", *again, "fragmentation", "freed too early"]
 
 
 def _as_offsets(answer) -> str:
@@ -188,7 +200,7 @@ def _as_offsets(answer) -> str:
         got = answer([*tensors])
         if len(got) != len(tensors) or min(got) < 0:
             return f"{tensors}: expected an offset, at least 0, for each of them, got {got!r}"
-        for (a, start), (b, other) in combinations(zip(tensors, got, strict=True), 2):
+        for (a, start), (b, other) in itertools.combinations(zip(tensors, got, strict=True), 2):
             apart = start + a[2] <= other or other + b[2] <= start
             if not apart and a[0] <= b[1] and b[0] <= a[1]:
                 return f"{a} at {start} and {b} at {other} overlap"

@@ -2,7 +2,7 @@
 
 from itertools import combinations, pairwise
 
-from cnnlab.lessons.lesson_62 import challenge_offsets, diagnosis, least_peak
+from cnnlab.lessons.lesson_62 import buddy_free, challenge_offsets, diagnosis, least_peak
 
 
 def by_programme(sizes, k):
@@ -71,13 +71,54 @@ def last_is_free(tensors):
     return challenge_offsets.model()([(first, last - 1, n) for first, last, n in tensors])
 
 
-SEEN = ["fragmentation", "freed too early", "leak", "thrashing", "other random numbers"]
+def by_halves(empty, start, length):
+    """From the set of all free units, as whole pieces as possible."""
+    units = {u for s, n in (*empty.items(), (start, length)) for u in range(s, s + n)}
+    pieces, size = {}, 64
+    while size := size // 2:
+        for s in range(0, 32, size):
+            if units >= {*range(s, s + size)}:
+                pieces[s] = size
+                units -= {*range(s, s + size)}
+    return pieces
+
+
+def with_neighbours(empty, start, length):
+    """As the pool of the lesson coalesces."""
+    for other, n in list(empty.items()):
+        if other + n == start or start + length == other:
+            del empty[other]
+            start, length = min(start, other), length + n
+    return empty | {start: length}
+
+
+def one_level(empty, start, length):
+    if empty.get(start ^ length) == length:
+        del empty[start ^ length]
+        return empty | {min(start, start ^ length): 2 * length}
+    return empty | {start: length}
+
+
+def buddy_in_part(empty, start, length):
+    """Whatever is empty at the buddy's place is taken for all of it."""
+    while start ^ length in empty:
+        del empty[start ^ length]
+        start, length = min(start, start ^ length), 2 * length
+    return empty | {start: length}
+
+
+SEEN = ["leak", "thrashing", "other random numbers", "fragmentation", "freed too early"]
 RIGHT = [
+    (buddy_free, by_halves),
     (least_peak, by_programme),
     (challenge_offsets, lambda tensors: tuple(challenge_offsets.model()(tensors))),
     (diagnosis, SEEN),
 ]
 WRONG = [
+    (buddy_free, lambda empty, start, length: empty | {start: length}, "expected"),
+    (buddy_free, with_neighbours, "expected"),
+    (buddy_free, one_level, "expected"),
+    (buddy_free, buddy_in_part, "expected"),
     (least_peak, evenly, "expected"),
     (least_peak, exactly, "expected"),
     (least_peak, segment_alone, "expected"),
@@ -87,9 +128,9 @@ WRONG = [
     (challenge_offsets, last_is_free, "overlap"),
     (challenge_offsets, lambda tensors: [0] * len(tensors), "overlap"),
     (challenge_offsets, lambda tensors: [0], "an offset"),
-    (diagnosis, ["leak", *SEEN[1:]], "1 is not leak"),
-    (diagnosis, [SEEN[0], "thrashing", *SEEN[2:]], "2 is not thrashing"),
-    (diagnosis, [*SEEN[:2], "fragmentation", *SEEN[3:]], "3 is not fragmentation"),
-    (diagnosis, [*SEEN[:3], "fragmentation", SEEN[4]], "4 is not fragmentation"),
-    (diagnosis, [*SEEN[:4], "freed too early"], "5 is not freed too early"),
+    (diagnosis, ["thrashing", *SEEN[1:]], "1 is not thrashing"),
+    (diagnosis, [SEEN[0], "fragmentation", *SEEN[2:]], "2 is not fragmentation"),
+    (diagnosis, [*SEEN[:2], "freed too early", *SEEN[3:]], "3 is not freed too early"),
+    (diagnosis, [*SEEN[:3], "leak", SEEN[4]], "4 is not leak"),
+    (diagnosis, [*SEEN[:4], "fragmentation"], "5 is not fragmentation"),
 ]
