@@ -1,7 +1,7 @@
 """Lesson 34: numbers for a block and NumPy's answer, graphs and plans drawn, the exercises."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations, product
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -126,25 +126,23 @@ def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) 
         ax.text(count, 0.05, text, transform=ax.get_xaxis_transform(), fontsize=8)
     axes[0].set(xscale="log", yscale="log", ylabel="µs")
     axes[1].set(ylim=(0, 4.4), xlabel="blocks of 256 threads, in one", ylabel="gain, times")
-    names = "one alone", "four in sequence", "four side by side"
-    axes[0].legend(names, frameon=False, fontsize=8)
+    axes[0].legend(["one alone", "four in sequence", "four side by side"], frameon=False)
     return axes
 
 
 def timelines(frames: Mapping[str, Sequence[tuple]]) -> Stepper:
     """Step through launches of a block: (row, stream, start, end); row 0 is the host's."""
     ends = {title: max(stop for *_, stop in bars) for title, bars in frames.items()}
-    captions, pages = [f"{title}: {took:.1f} µs" for title, took in ends.items()], []
+    captions, pages = [f"{title}: {took:.1f} µs; grey: events" for title, took in ends.items()], []
     for bars in frames.values():
         with style():
-            page = Figure((5.4, 2.4))
-            ax = page.subplots()
+            ax = Figure((5.4, 2.4)).subplots()
         for row, stream, start, stop in bars:
             color = GREY if stream is None else HUES[stream]
             ax.barh(row, stop - start, 0.7, start, color=color, ec="white", lw=0.5)
         ax.set(xlim=(0, 1.02 * max(ends.values())), ylim=(4.6, -0.6), xlabel="µs")
         ax.set_yticks(range(5), ["host", *(f"stream {k}" for k in range(4))])
-        pages.append(page)
+        pages.append(ax.figure)
     return stepper(pages, title="A block's launches, host and device", captions=captions)
 
 
@@ -185,11 +183,11 @@ def _right_waits(mine: Callable) -> str:
 def waits(queues, needs):
     """A stream waits for the last that it needs of another, once it needs a later one."""
     pairs = set()
-    for queue, other in permutations(queues, 2):
+    for queue, other in product(queues, queues):
         waited = -1
         for name in queue:
             last = max((i for i, each in enumerate(other) if each in needs[name]), default=-1)
-            if last > waited:
+            if last > waited and other is not queue:
                 pairs.add((name, other[last]))
                 waited = last
     return pairs
@@ -228,8 +226,7 @@ def challenge_schedule(graph, k):
     """Branch and bound from the list schedule: what cannot be better, or was seen, is given up."""
     left, seen, best = {}, set(), [float("inf"), {}]
     for name in reversed(graph):
-        after = [left[other] for other in left if name in graph[other][1]]
-        left[name] = graph[name][0] + max(after, default=0)
+        left[name] = graph[name][0] + max((left[n] for n in left if name in graph[n][1]), default=0)
 
     def go_on(plan, ends, free):
         rest, first = [name for name in graph if name not in ends], min(free)
