@@ -123,7 +123,7 @@ def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) 
         axes[1].plot([*times], [t[1] / t[2] for t in times.values()], look, color=HUES[1])
     for ax, (count, text) in product(axes, ((full / 4, " four fill it"), (full, " one fills it"))):
         ax.axvline(count, color=INK, ls="--", lw=0.8)
-        ax.text(count, 0.05, text, transform=ax.get_xaxis_transform(), fontsize=8)
+        ax.text(count, 0.9, text, transform=ax.get_xaxis_transform(), fontsize=8)
     axes[0].set(xscale="log", yscale="log", ylabel="µs")
     axes[1].set(ylim=(0, 4.4), xlabel="blocks of 256 threads, in one", ylabel="gain, times")
     axes[0].legend(["one alone", "four in sequence", "four side by side"], frameon=False)
