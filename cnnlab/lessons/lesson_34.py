@@ -1,7 +1,7 @@
 """Lesson 34: numbers for a block and NumPy's answer, graphs and plans drawn, the exercises."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -103,8 +103,7 @@ def draw_maps(grids: Mapping[str, np.ndarray], sides: Sequence, images: Sequence
     for ax, (name, grid) in zip(axes[0], grids.items(), strict=True):
         ax.imshow(np.log(grid), cmap="PuOr_r", vmin=-np.log(3), vmax=np.log(3), aspect="auto")
         for (row, column), value in np.ndenumerate(grid):
-            dark = abs(np.log(value)) > 0.75
-            look = {"color": "white" if dark else INK, "fontsize": 8}
+            look = {"color": "white" if abs(np.log(value)) > 0.75 else INK, "fontsize": 8}
             ax.text(column, row, f"{value:.2f}", ha="center", va="center", **look)
         ax.set_xticks(range(len(images)), images)
         ax.set_yticks(range(len(sides)), sides)
@@ -115,38 +114,35 @@ def draw_maps(grids: Mapping[str, np.ndarray], sides: Sequence, images: Sequence
 
 
 @figure
-def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) -> Axes:
-    """Draw µs of one operation, of four in sequence and of four side by side, over its blocks."""
-    _, ax = plt.subplots(figsize=(7.2, 3.4))
-    names = "one alone", "four in sequence", "four side by side"
-    for k, (name, color) in enumerate(zip(names, (GREY, *HUES[:2]), strict=True)):
-        ax.plot([*measured], [t[k] for t in measured.values()], "o-", color=color, ms=4, label=name)
-        ax.plot([*modelled], [t[k] for t in modelled.values()], ":", color=color, lw=1)
-    ax.axvline(full, color=INK, ls="--", lw=0.8)
-    ax.text(full, 0.02, " the device is busy", transform=ax.get_xaxis_transform(), fontsize=8)
-    ax.set(xscale="log", yscale="log", xlabel="blocks of 256 threads", ylabel="µs")
-    ax.legend(frameon=False, fontsize=8)
-    return ax
+def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) -> Sequence[Axes]:
+    """Draw µs of one operation, four in sequence and four side by side by blocks, and the gain."""
+    _, axes = plt.subplots(2, 1, figsize=(7.2, 4.4), sharex=True, height_ratios=[3, 2])
+    for times, look in ((measured, "o-"), (modelled, ":")):
+        for k, color in enumerate((GREY, *HUES[:2])):
+            axes[0].plot([*times], [t[k] for t in times.values()], look, color=color)
+        axes[1].plot([*times], [t[1] / t[2] for t in times.values()], look, color=HUES[1])
+    for ax, (count, text) in product(axes, ((full / 4, " four fill it"), (full, " one fills it"))):
+        ax.axvline(count, color=INK, ls="--", lw=0.8)
+        ax.text(count, 0.9, text, transform=ax.get_xaxis_transform(), fontsize=8)
+    axes[0].set(xscale="log", yscale="log", ylabel="µs")
+    axes[1].set(ylim=(0, 4.4), xlabel="blocks of 256 threads, in one", ylabel="gain, times")
+    axes[0].legend(["one alone", "four in sequence", "four side by side"], frameon=False)
+    return axes
 
 
-def timelines(frames: Mapping[str, tuple]) -> Stepper:
-    """Step through launches of a block: streams as rows, and below how full the device is."""
-    pages, captions = [], []
-    end = max(filled[-1][1] for _, filled in frames.values())
-    for title, (plan, filled) in frames.items():
+def timelines(frames: Mapping[str, Sequence[tuple]]) -> Stepper:
+    """Step through launches of a block: (row, stream, start, end); row 0 is the host's."""
+    ends = {title: max(stop for *_, stop in bars) for title, bars in frames.items()}
+    captions, pages = [f"{title}: {took:.1f} µs; grey: events" for title, took in ends.items()], []
+    for bars in frames.values():
         with style():
-            page = Figure((5.4, 2.7))
-            axes = page.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 2]})
-        for stream, start, stop in plan.values():
-            axes[0].barh(stream, stop - start, 0.7, start, color=HUES[stream], ec="white")
-        for start, stop, share in filled:
-            axes[1].bar(start, 100 * share, stop - start, align="edge", color=GREY)
-        axes[0].set(yticks=range(4), ylim=(3.6, -0.6), ylabel="stream")
-        axes[1].set(ylim=(0, 100), ylabel="% filled", xlabel="µs", xlim=(0, 1.02 * end))
-        took = filled[-1][1]
-        mean = sum((stop - start) * share for start, stop, share in filled) / took
-        pages.append(page)
-        captions.append(f"{title}: {took:.1f} µs, the device filled to {mean:.0%} on average.")
+            ax = Figure((5.4, 2.4)).subplots()
+        for row, stream, start, stop in bars:
+            color = GREY if stream is None else HUES[stream]
+            ax.barh(row, stop - start, 0.7, start, color=color, ec="white", lw=0.5)
+        ax.set(xlim=(0, 1.02 * max(ends.values())), ylim=(4.6, -0.6), xlabel="µs")
+        ax.set_yticks(range(5), ["host", *(f"stream {k}" for k in range(4))])
+        pages.append(ax.figure)
     return stepper(pages, title="A block's launches, host and device", captions=captions)
 
 
@@ -160,7 +156,7 @@ def timelines(frames: Mapping[str, tuple]) -> Stepper:
     "A graph takes launches away, more images fill the device, and neither shortens a path.",
 )
 def obstacles():
-    """Each bound alone explains one observation: change what it depends on, and it shows."""
+    """Each is explained by one bound: change what that depends on, and it shows."""
     return ["launches", "critical path", "a full device", "memory", "critical path"]
 
 
@@ -187,11 +183,11 @@ def _right_waits(mine: Callable) -> str:
 def waits(queues, needs):
     """A stream waits for the last that it needs of another, once it needs a later one."""
     pairs = set()
-    for queue, other in permutations(queues, 2):
+    for queue, other in product(queues, queues):
         waited = -1
         for name in queue:
             last = max((i for i, each in enumerate(other) if each in needs[name]), default=-1)
-            if last > waited:
+            if last > waited and other is not queue:
                 pairs.add((name, other[last]))
                 waited = last
     return pairs
@@ -227,24 +223,28 @@ def _right_schedule(mine: Callable) -> str:
     "Give up a beginning as soon as an end of it is no better than the best whole schedule.",
 )
 def challenge_schedule(graph, k):
-    """Branch and bound: a beginning that takes as long as the best schedule is not continued."""
-    left, best, plan = {}, [sum(work for work, _ in graph.values()) + 1], {}
+    """Branch and bound from the list schedule: what cannot be better, or was seen, is given up."""
+    left, seen, best = {}, set(), [float("inf"), {}]
     for name in reversed(graph):
-        after = [left[other] for other in left if name in graph[other][1]]
-        left[name] = graph[name][0] + max(after, default=0)
+        left[name] = graph[name][0] + max((left[n] for n in left if name in graph[n][1]), default=0)
 
-    def go_on(plan_so_far, ends, free):
-        if len(ends) == len(graph):
-            best[0] = max(free)
-            plan.update(plan_so_far)
-        for name, (work, needs) in graph.items():
-            if name not in ends and all(other in ends for other in needs):
-                stream = free.index(min(free))
-                start = max([free[stream], *(ends[other] for other in needs)])
-                if start + left[name] < best[0]:
-                    then = [*free[:stream], start + work, *free[stream + 1 :]]
-                    so_far = plan_so_far | {name: (stream, start)}
-                    go_on(so_far, ends | {name: start + work}, then)
+    def go_on(plan, ends, free):
+        rest, first = [name for name in graph if name not in ends], min(free)
+        awaited = {other for name in rest for other in graph[name][1]} & ends.keys()
+        state = *rest, *sorted(free), *(max(first, ends[name]) for name in sorted(awaited))
+        even = (sum(free) + sum(graph[name][0] for name in rest)) / k
+        bound = max([even, *free, *(first + left[name] for name in rest)])
+        if bound >= best[0] or state in seen:
+            return
+        seen.add(state)
+        if not rest:
+            best[:] = bound, plan
+        ready = [name for name in rest if all(other in ends for other in graph[name][1])]
+        starts = {name: max([first, *(ends[other] for other in graph[name][1])]) for name in ready}
+        for name in sorted(starts, key=lambda name: (starts[name], -left[name])):
+            stream, end = free.index(first), starts[name] + graph[name][0]
+            then = [*free[:stream], end, *free[stream + 1 :]]
+            go_on(plan | {name: (stream, starts[name])}, ends | {name: end}, then)
 
     go_on({}, {}, [0] * k)
-    return plan
+    return best[1]
