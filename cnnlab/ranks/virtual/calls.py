@@ -23,7 +23,7 @@ from cnnlab.ranks.mpi import REDUCTIONS, is_named, name_of
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step
 from cnnlab.ranks.virtual.messages import ANY, NULL, Begun, Waits
 
-MODES = re.compile(r"(?i:(i?)([sbr])send)")  # synchronous, buffered, ready
+MODES = re.compile(r"([Ii]?)([SBRsbr])send")  # synchronous, buffered, ready
 TAGS = 32768  # as many as every MPI has
 NUMBERS = "biufc"  # kinds of dtype: bool, whole, real and complex
 LARGE = 65536  # bytes: from here on, an allreduce sends halves of arrays instead of whole ones
@@ -321,15 +321,9 @@ class Calls:
         if name[0] == "I" and (call := name[1:].capitalize()) in CALLS:
             return functools.partial(self._begin, name, CALLS[call])
         if mode := MODES.fullmatch(name):
-            how = {"opened": bool(mode[1]), "mode": mode[2].lower(), "pickled": mode[0].islower()}
-            return functools.partial(self._in_mode, **how)
+            send = f"{mode[1]}send" if mode[1] or name.islower() else "Send"
+            return functools.partial(getattr(self, send), mode=mode[2].lower())
         raise AttributeError(f"comm.{name}: the virtual world does not know it")
-
-    def _in_mode(self, buf, dest: int, tag: int = 0, *, opened: bool, mode: str, pickled: bool):
-        """Send and wait, or begin to: "s" until the receiver has it, "b" and "r" as it comes."""
-        request = self._send(buf, dest, tag, pickled)
-        request.mode = mode
-        return self._opened(request) if opened else self._post(request).Wait() and None
 
     def Get_rank(self) -> int:
         """This rank's number."""
@@ -339,17 +333,17 @@ class Calls:
         """The number of ranks."""
         return self.size
 
-    def Isend(self, buf: np.ndarray, dest: int, tag: int = 0):
-        """Begin to send an array; it may be changed after `Wait`."""
-        return self._opened(self._send(buf, dest, tag))
+    def Isend(self, buf: np.ndarray, dest: int, tag: int = 0, *, mode: str = ""):
+        """Begin to send an array, in one of MODES; it may be changed after `Wait`."""
+        return self._opened(self._send(buf, dest, tag, mode=mode))
 
     def Irecv(self, buf: np.ndarray, source: int | None = None, tag: int | None = None):
         """Begin to receive into an array; it may be read after `Wait`."""
         return self._opened(self._receive(buf, source, tag))
 
-    def Send(self, buf: np.ndarray, dest: int, tag: int = 0) -> None:
+    def Send(self, buf: np.ndarray, dest: int, tag: int = 0, *, mode: str = "") -> None:
         """Send an array; a long one waits for its receiver."""
-        self._post(self._send(buf, dest, tag)).Wait()
+        self._post(self._send(buf, dest, tag, mode=mode)).Wait()
 
     def Recv(self, buf, source: int | None = None, tag: int | None = None, status=None) -> None:
         """Receive an array."""
@@ -362,17 +356,17 @@ class Calls:
         into = self._receive(recvbuf, source, recvtag)
         self._exchange(into, self._send(sendbuf, dest, sendtag), status)
 
-    def isend(self, obj, dest: int, tag: int = 0):
+    def isend(self, obj, dest: int, tag: int = 0, *, mode: str = ""):
         """Begin to send an object."""
-        return self._opened(self._send(obj, dest, tag, pickled=True))
+        return self._opened(self._send(obj, dest, tag, pickled=True, mode=mode))
 
     def irecv(self, buf=None, source: int | None = None, tag: int | None = None):
         """Begin to receive an object, which `wait` returns."""
         return self._opened(self._receive(buf, source, tag, pickled=True))
 
-    def send(self, obj, dest: int, tag: int = 0) -> None:
+    def send(self, obj, dest: int, tag: int = 0, *, mode: str = "") -> None:
         """Send an object."""
-        self._post(self._send(obj, dest, tag, pickled=True)).Wait()
+        self._post(self._send(obj, dest, tag, pickled=True, mode=mode)).Wait()
 
     def recv(self, buf=None, source: int | None = None, tag: int | None = None, status=None):
         """Receive an object."""

@@ -318,10 +318,10 @@ class Comm(calls.Calls):
 
     def Create_cart(self, dims, periods=None, reorder: bool = False) -> "Cart":
         """A communicator of the same ranks, that are points of a grid; each axis may be a ring."""
-        dims, inside = tuple(dims), self.Dup()
         if math.prod(dims) != self.size:
             raise ValueError(f"dims: expected a grid of {self.size} ranks, got {list(dims)}")
-        inside.__class__, inside.dims = Cart, dims
+        inside = self.Dup()
+        inside.__class__, inside.dims = Cart, tuple(dims)
         inside.periods = tuple(periods or [False] * len(dims))
         return inside
 
@@ -371,11 +371,12 @@ class Comm(calls.Calls):
         self.world.left()  # what collectives compute between their messages counts
         return inside
 
-    def _send(self, what, dest: int, tag: int, pickled: bool = False) -> Request:
+    def _send(self, what, dest: int, tag: int, pickled: bool = False, mode: str = "") -> Request:
         self._entered()
         buffer = None if pickled else calls.checked("buf", calls.plain("buf", what))
         data = pickle.dumps(what) if pickled else buffer.tobytes()
-        return self._request("send", self._end("dest", dest), self._tag(tag, False), data, buffer)
+        ends = self._end("dest", dest), self._tag(tag, False)
+        return self._request("send", *ends, data, buffer, mode)
 
     def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> Request:
         self._entered()
@@ -388,9 +389,9 @@ class Comm(calls.Calls):
             request.describe(status)
         return request.taken is not None
 
-    def _request(self, kind: str, peer: int, tag: int, data, buffer) -> Request:
+    def _request(self, kind: str, peer: int, tag: int, data, buffer, mode: str = "") -> Request:
         mine = self.world, self.me, peer, tag, self.group
-        return Request(kind, *mine, data, buffer, self.members, site())
+        return Request(kind, *mine, data, buffer, self.members, site(), mode=mode)
 
     def _post(self, request: Request) -> Request:
         """Begin with a message, unless one under way has its buffer."""

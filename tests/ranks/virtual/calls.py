@@ -119,7 +119,7 @@ def common(comm):
         request.Wait()
         sent.Wait()
         show(name)
-    later = comm.issend({rank}, dest=right)
+    later = comm.issend(obj={rank}, dest=right)
     show("issend", sorted(comm.recv(source=left)))
     later.wait()
     requests = [comm.Irecv([room, 4], source=left), comm.Isend(buf=mine, dest=right)]
