@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.measure.studies import Study
 from cnnlab.measure.timing import Timing
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, as_rows, colors, figure, measured, note, style
@@ -241,8 +240,3 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def spread(values: Sequence[float]) -> str:
     """The mean of five and its 95 % interval, as text."""
     return "{:.3f} ± {:.3f}".format(*interval(values))
-
-
-def machine(study: Study) -> str:
-    """The processor on which a study ran."""
-    return study.machine.splitlines()[0].split("  ")[-1]

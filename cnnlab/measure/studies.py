@@ -20,6 +20,16 @@ class Study(NamedTuple):
     machine: str
     seconds: float
 
+    @property
+    def processor(self) -> str:
+        """The processor and its cores."""
+        return self.machine.partition("\n")[0].removeprefix("processor").strip()
+
+    @property
+    def card(self) -> str:
+        """The name of the GPU, or what stands there without one."""
+        return self.machine.rpartition("GPU: ")[2].partition(",")[0]
+
 
 def study(name: str, run: Callable, cases: Sequence[tuple], here: bool = True) -> Study:
     """The results of `run(*case)` for each case, replayed from data/measurements/study-NAME.json.
