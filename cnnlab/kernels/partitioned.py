@@ -14,7 +14,7 @@ from cnnlab.kernels.contract import CONTRACT, STRIDES
 from cnnlab.ranks import world
 from cnnlab.ranks.schedules import block
 
-communicator = functools.cache(world)  # starts MPI when first called
+communicator = world  # starts MPI when first called
 
 
 def in_blocks(out: np.ndarray, axis: int, compute) -> None:
@@ -29,10 +29,10 @@ def in_blocks(out: np.ndarray, axis: int, compute) -> None:
         return
     shapes = [[*out.shape[:axis], s.stop - s.start, *out.shape[axis + 1 :]] for s in blocks]
     counts = [math.prod(shape) for shape in shapes]
-    part = scratch("part", counts[comm.rank], out.dtype).reshape(shapes[comm.rank])
+    part = scratch(("part", comm.rank), counts[comm.rank], out.dtype).reshape(shapes[comm.rank])
     if part.size:
         compute(part, blocks[comm.rank])
-    whole = out.reshape(-1) if axis == 0 else scratch("whole", out.size, out.dtype)
+    whole = out.reshape(-1) if axis == 0 else scratch(("whole", comm.rank), out.size, out.dtype)
     comm.Allgatherv(part, (whole, counts))  # block after block
     first = 0
     for where, shape, count in zip(blocks, shapes, counts, strict=True):
@@ -42,8 +42,8 @@ def in_blocks(out: np.ndarray, axis: int, compute) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def scratch(use: str, n: int, dtype) -> np.ndarray:
-    """An array of n elements, reused: fresh memory costs more than filling it."""
+def scratch(use: tuple[str, int], n: int, dtype) -> np.ndarray:
+    """An array of n elements of a rank, reused: fresh memory costs more than filling it."""
     return np.empty(n, dtype)
 
 

@@ -25,6 +25,7 @@ from ipyparallel.error import RemoteError
 from traitlets.config import Config
 
 from cnnlab.ranks import SETTINGS, shared_memory_files
+from cnnlab.ranks.virtual.cluster import HERE, VirtualCluster
 from cnnlab.runtime import failures
 from cnnlab.runtime.arguments import at_least
 
@@ -193,14 +194,19 @@ class Cluster:
 def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterator[Cluster]:
     """Start `n_ranks` MPI ranks for a `with` block; there may be more ranks than cores.
 
-    Each rank runs `n_threads` threads. No process outlives the block or the program. Raises
-    ValueError unless both numbers are at least 1; RuntimeError if there is no mpiexec, if it and
-    mpi4py belong to different MPI libraries, or if the ranks do not start in `timeout` seconds.
+    Each rank runs `n_threads` threads. No process outlives the block or the program. Where there is
+    no mpiexec they are virtual ranks, which is said in one line. Raises ValueError unless both
+    numbers are at least 1; RuntimeError if mpiexec and mpi4py belong to different MPI libraries, or
+    if the ranks do not start in `timeout` seconds.
     """
     at_least("n_ranks", n_ranks, 1)
     at_least("n_threads", n_threads, 1)
+    if not (mpiexec := find_mpiexec(must=False)):
+        print(HERE.format(n_ranks))
+        yield VirtualCluster(n_ranks, RankError)
+        return
     shared_memory_files.remove_abandoned()
-    mpiexec, name = find_mpiexec(), uuid.uuid4().hex
+    name = uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
     watcher = watch(name)
     starter = ipyparallel.Cluster(
@@ -256,11 +262,14 @@ def about_this_rank():
     return world().rank, world().size, job.library()
 
 
-def find_mpiexec() -> str:
-    """The mpiexec beside this Python (pip's), or on the PATH; raises RuntimeError without one."""
+def find_mpiexec(must: bool = True) -> str | None:
+    """The mpiexec beside this Python (pip's), or on the PATH.
+
+    Without one it raises RuntimeError, or returns None unless there `must` be one.
+    """
     beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
     result = str(beside) if beside.is_file() else shutil.which("mpiexec")
-    if result is None:
+    if result is None and must:
         raise RuntimeError("there is no mpiexec: pip install mpich, or install your system's MPI")
     return result
 

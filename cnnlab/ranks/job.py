@@ -39,7 +39,7 @@ def together(debug: bool = False) -> Iterator:
     refuse_open_mpis_mpiexec()
     comm = world()
     if isinstance(comm, Alone):
-        raise ValueError("ranks need mpi4py, which is not installed: pip install mpi4py mpich")
+        raise ValueError("ranks need mpi4py and an MPI library: pip install mpi4py mpich")
     if comm.size == 1 < started():
         raise ValueError(wrong_mpiexec())
     if comm.size == 1 < int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)):

@@ -8,9 +8,9 @@ import copy
 import heapq
 import math
 import pickle
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from types import MappingProxyType
 
 import numpy as np
@@ -26,6 +26,7 @@ from cnnlab.ranks.virtual.window import Window
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
+RAISED = "raised by rank"  # begins a note that says which rank raised an error
 PATIENCE = 100_000  # questions in turn, while nobody else can go on
 
 
@@ -53,7 +54,7 @@ class World:
         self.pace = Pace(n_ranks, speed, jitter, seed)
         self.record = Record(n_ranks, virtual=True, network=str(self.network))
         self.clocks, self.events, self.measured = [0.0] * n_ranks, self.record.events, measured
-        self.since: float | None = time.perf_counter()  # when the present rank began to compute
+        self.since: float | None = perf_counter()  # when the present rank began to compute
 
     def run(self, program: Callable, *arguments) -> list:
         """The results of `program(comm, *arguments)`, one for each rank.
@@ -106,12 +107,12 @@ class World:
     def entered(self, rank: int) -> None:
         """A call begins: the rank's own computing since its last call is over."""
         if self.measured and self.since is not None:
-            self.compute(rank, time.perf_counter() - self.since)
+            self.compute(rank, perf_counter() - self.since)
         self.since = None
 
     def left(self) -> None:
         """A call is over: the rank's own computing begins."""
-        self.since = time.perf_counter()
+        self.since = perf_counter()
 
     def _pass(self, rank: int, kind: str, seconds: float, peer: int = -1, n_bytes: int = 0) -> None:
         begin = self.clocks[rank]
@@ -125,7 +126,7 @@ class World:
             self.entered(rank)
         except Exception as error:
             error.faults = faults.faults_of(error, rank)
-            error.add_note(f"raised by rank {rank} of {self.size}, in the virtual world")
+            error.add_note(f"{RAISED} {rank} of {self.size}, in the virtual world")
             raise
         self.ended.add(rank)
 
