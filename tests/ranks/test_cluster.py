@@ -184,14 +184,6 @@ def test_an_mpiexec_of_another_mpi_is_found_out(monkeypatch, tmp_path):
             pass
 
 
-def test_no_mpi_is_said(monkeypatch):
-    monkeypatch.setattr(module.sysconfig, "get_path", lambda name: "nowhere")
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(RuntimeError, match="there is no mpiexec: pip install mpich"):
-        with cluster(2):
-            pass
-
-
 @pytest.mark.parametrize("n", [0, -1, 1.5, True])
 def test_impossible_numbers_of_ranks_are_refused(n):
     with pytest.raises(ValueError, match="n_ranks: expected a whole number of at least 1"):
