@@ -263,9 +263,9 @@ def about_this_rank():
 
 
 def find_mpiexec() -> str | None:
-    """The mpiexec beside this Python (pip's), or on the PATH; None without one."""
-    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
-    return str(beside) if beside.is_file() else shutil.which("mpiexec")
+    """The mpiexec beside this Python, where pip puts it, or on the PATH; None without one."""
+    folders = sysconfig.get_path("scripts"), f"{sys.prefix}/Library/bin", os.environ.get("PATH", "")
+    return shutil.which("mpiexec", path=os.pathsep.join(folders))
 
 
 def configuration(mpiexec: str, name: str, n_threads: int) -> Config:

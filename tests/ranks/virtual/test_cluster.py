@@ -15,8 +15,8 @@ from cnnlab.ranks.cluster import RankError, cluster
 @pytest.fixture(autouse=True)
 def no_mpiexec(monkeypatch):
     """A machine without mpiexec, as a laptop with Windows."""
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
     monkeypatch.setattr(module.sysconfig, "get_path", lambda name: "/nowhere")
+    monkeypatch.setenv("PATH", "")
 
 
 def as_with_mpi(ours, *, factor):
