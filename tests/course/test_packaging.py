@@ -28,8 +28,8 @@ def read(name):
 
 
 def bounds(lines):
-    """Return {name: specifier} without the extras of cnnlab itself."""
-    requirements = [Requirement(line) for line in lines]
+    """Return {name: specifier} without the extras of cnnlab itself, and what only Windows needs."""
+    requirements = [Requirement(line) for line in lines if "== 'Windows'" not in line]
     return {r.name.lower(): str(r.specifier) for r in requirements if r.name != "cnnlab"}
 
 
