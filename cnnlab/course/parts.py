@@ -80,9 +80,10 @@ def repository(path: Path = PYPROJECT) -> str | None:
 
 
 def lowest(path: Path = PYPROJECT) -> list[str]:
-    """`name==version` for every lower bound in pyproject.toml."""
+    """`name==version` for every lower bound in pyproject.toml, and where it holds."""
     table = project(path)
     groups = [table["dependencies"], *table["optional-dependencies"].values()]
     needs = [Requirement(text) for group in groups for text in group]
-    bounds = [(need.name, bound) for need in needs for bound in need.specifier]
-    return [f"{name}=={bound.version}" for name, bound in bounds if bound.operator == ">="]
+    bounds = [(need, bound) for need in needs for bound in need.specifier if bound.operator == ">="]
+    where = {need: f"; {need.marker}" if need.marker else "" for need in needs}
+    return [f"{need.name}=={bound.version}{where[need]}" for need, bound in bounds]

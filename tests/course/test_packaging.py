@@ -19,18 +19,24 @@ from cnnlab.course.parts import ROOT
 
 PROJECT = parts.project()
 EXTRAS = PROJECT["optional-dependencies"]
-# The versions on Colab, which installing the course there must leave alone.
-COLAB = {"numpy": "2.1.0", "numba": "0.61.0", "ipyparallel": "8.8.0", "cupy-cuda12x": "14.0.0"}
+# The versions on Colab's older runtime, which installing the course there must leave alone.
+COLAB = {"numpy": "2.0.2", "numba": "0.60.0", "ipyparallel": "8.8.0", "cupy-cuda12x": "13.6.0"}
+LINUX = {"platform_system": "Linux", "python_version": "3.12"}
 
 
 def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def needed(lines):
+    """Return {name: requirement} of what Linux needs, without the extras of cnnlab itself."""
+    requirements = [r for r in map(Requirement, lines) if not r.marker or r.marker.evaluate(LINUX)]
+    return {r.name.lower(): r for r in requirements if r.name != "cnnlab"}
+
+
 def bounds(lines):
-    """Return {name: specifier} without the extras of cnnlab itself, and what only Windows needs."""
-    requirements = [Requirement(line) for line in lines if "== 'Windows'" not in line]
-    return {r.name.lower(): str(r.specifier) for r in requirements if r.name != "cnnlab"}
+    """Return {name: specifier} of what is needed."""
+    return {name: str(r.specifier) for name, r in needed(lines).items()}
 
 
 def test_environment_for_conda_mirrors_pyproject():
@@ -48,7 +54,7 @@ def test_environment_for_conda_mirrors_pyproject():
 
 def test_colab_keeps_its_versions():
     groups = [PROJECT["dependencies"], *EXTRAS.values()]
-    requirements = {r.name: r for r in map(Requirement, (line for g in groups for line in g))}
+    requirements = needed(line for group in groups for line in group)
     for name, version in COLAB.items():
         assert version in requirements[name].specifier, f"{name} {version} would be replaced"
     assert "3.13.0" in Requirement(f"x{PROJECT['requires-python']}").specifier
