@@ -2,7 +2,7 @@
 
 A call costs its rank a call; its message is under way until `Flush`, `Unlock` or `Fence`, and only
 then is seen what it has fetched. Two ranks at one place at the same time, one of which writes, are
-a fault. What a rank does to its own part without a call is not seen.
+a fault. Of what a rank does to its own part without a window's call, only receives are seen.
 """
 
 from dataclasses import dataclass, field
@@ -40,6 +40,7 @@ class Access:
 class Exposed:
     """A rank's memory in a window, who has locked it, and what was done there."""
 
+    owner: int
     memory: np.ndarray
     disp_unit: int
     holders: dict[int, bool] = field(default_factory=dict)  # rank: whether it wants it alone
@@ -52,6 +53,35 @@ class Exposed:
         return not self.holders or not (alone or any(self.holders.values()))
 
 
+def received(world, receive: Request) -> None:
+    """Note a receive into the memory of a window, where its owner is at it as others may be.
+
+    Raises RuntimeError if another rank is there at the same time.
+    """
+    begin = raw(receive.buffer).ctypes.data
+    for part in [part for parts in world.windows.values() for part in parts.values()]:
+        first = begin - part.memory.ctypes.data
+        last = min(first + receive.buffer.nbytes, part.memory.size)
+        if (first := max(first, 0)) < last:
+            access = Access(receive.rank, "Receive", first, last, receive.where)
+            alone(world, part, access)
+            access.over = world.history.event(receive.rank)
+
+
+def alone(world, part: Exposed, access: Access) -> None:
+    """Raise RuntimeError if another rank is at the same place at the same time."""
+    for other in part.accesses.values():
+        known = world.history.known[access.rank, other.rank]
+        if access.collides(other) and (other.over is None or other.over > known):
+            first, last = max(access.first, other.first), min(access.last, other.last) - 1
+            error = RuntimeError(
+                f"window: expected one at a time at bytes {first} to {last} of rank {part.owner}, "
+                f"got {access} and {other}"
+            )
+            raise blamed(error, "global concurrency", access.rank, written(access.where))
+    part.accesses[access.rank, access.kind, access.first, access.last] = access
+
+
 class Window:
     """A window of a communicator's ranks, as one of them sees it; called as mpi4py's are."""
 
@@ -59,7 +89,9 @@ class Window:
         self.comm, self.world, self.me = comm, comm.world, comm.me
         memory = raw(checked("memory", np.zeros(0) if memory is None else memory))
         self.world.history.begin()
-        group = comm.together("Win", lambda group: self._join(group, Exposed(memory, disp_unit)))
+        group = comm.together(
+            "Win", lambda group: self._join(group, Exposed(comm.rank, memory, disp_unit))
+        )
         self.key, self.pending = (group, self.me), {}
         self.locked, self.fenced = set(), False
         self.world.resources[self.key] = "a window", self.me, site()
@@ -174,23 +206,10 @@ class Window:
             _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
             done += self._latency(rank)  # until this rank knows
         access = Access(self.me, kind, first, first + n_bytes, site())
-        self._alone(part, rank, access)
+        alone(self.world, part, access)
         lent = raw(origin), raw(origin).tobytes()  # until it is done, the array is the call's
         self.pending.setdefault(rank, []).append([done, lent, None, access])
         return part.memory[first : first + n_bytes]
-
-    def _alone(self, part: Exposed, rank: int, access: Access) -> None:
-        """Raise RuntimeError if another rank is at the same place at the same time."""
-        for other in part.accesses.values():
-            known = self.world.history.known[self.me, other.rank]
-            if access.collides(other) and (other.over is None or other.over > known):
-                first, last = max(access.first, other.first), min(access.last, other.last) - 1
-                error = RuntimeError(
-                    f"window: expected one at a time at bytes {first} to {last} of rank {rank}, "
-                    f"got {access} and {other}"
-                )
-                raise blamed(error, "global concurrency", self.me, written(access.where))
-        part.accesses[access.rank, access.kind, access.first, access.last] = access
 
     def _acquire(self, rank: int, alone: bool) -> None:
         self._usable()

@@ -22,7 +22,7 @@ from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
 from cnnlab.ranks.virtual.messages import NULL, Mail, Request, fits
 from cnnlab.ranks.virtual.network import Interconnect, Link, Pace, network_of
-from cnnlab.ranks.virtual.window import Window
+from cnnlab.ranks.virtual.window import Window, received
 from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
@@ -244,6 +244,8 @@ class World:
         if send.arrives is None:
             self._carry(send, max(send.posted, receive.posted))
         receive.take(send)
+        if self.windows and receive.buffer is not None:
+            received(self, receive)
         receive.done = max(send.arrives, receive.posted)
         ends = send.rank, receive.rank
         self.record.messages.append(Message(*ends, send.n_bytes, send.begin, receive.done))

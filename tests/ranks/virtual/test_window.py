@@ -1,5 +1,8 @@
 """Windows in the virtual world: what they cost, and what two ranks may do at one place."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -165,6 +168,30 @@ def changed(window, array):
 def test_arrays_of_calls_under_way_and_ends_that_are_missing_are_named(program, kind, said):
     fault = examine(program, 2)[0]
     assert fault.kind == kind and said in fault.text and fault.line.startswith("test_window.py:")
+
+
+def received_into_a_part(comm, barrier=False):
+    memory = np.zeros(4)
+    window = mpi.Win.Create(memory, 8, comm=comm)
+    window.Fence()
+    if comm.rank == 0:
+        comm.Send(np.ones(1), 1)
+        if barrier:
+            window.Fence()
+        window.Put(np.ones(2), 1, 1)
+    elif comm.rank == 1:
+        comm.Recv(memory[2:3], 0)  # here
+        if barrier:
+            window.Fence()
+    window.Fence()
+    window.Free()
+
+
+def test_a_part_that_its_owner_receives_into_is_reached_by_nobody_else():
+    (fault, *_), said = examine(received_into_a_part, 2), "at bytes 16 to 23 of rank 1"
+    assert fault.kind == "global concurrency" and said in fault.text
+    assert {"Put of rank 0", "Receive of rank 1"} <= set(re.findall(r"\w+ of rank \d", fault.text))
+    assert examine(partial(received_into_a_part, barrier=True), 2) == []
 
 
 def other_places(comm):
