@@ -1,5 +1,10 @@
+import signal
+
 import pytest
 from hypothesis import settings
+
+# Tests interrupt programs. Those of a shell's background job would ignore it, and so would theirs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("untimed", deadline=None)  # some compile, and machines differ
 settings.load_profile("untimed")
