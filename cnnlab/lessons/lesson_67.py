@@ -1,6 +1,7 @@
 """The exercises of lesson 67, its charts, and a counter to prove a sensor on."""
 
 import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
@@ -8,28 +9,49 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from cnnlab import cuda
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, colors, figure, label_ends
+from cnnlab.plots.style import COLORS, GREY, colors, figure, label_ends
 
 LAYERS = {"conv": COLORS["vector"], "dense": COLORS["device"], "other": GREY}
 
 
 def nvml(kind: Callable, start: int, later: int) -> float:
     """Joules that a sensor reads from an NVML whose counter goes on by `later` millijoules."""
-    readings = [start, start + later]
+    readings, handle = [start, start + later], 7
+
+    def find(index, device):
+        device._obj.value = handle
+        return 0
 
     def read(device, count):
         count._obj.value = readings.pop(0)
-        return 0
+        return device.value != handle
 
     return kind(
         SimpleNamespace(
             nvmlInit_v2=lambda: 0,
-            nvmlDeviceGetHandleByIndex_v2=lambda index, device: 0,
+            nvmlDeviceGetHandleByIndex_v2=find,
             nvmlDeviceGetTotalEnergyConsumption=read,
         )
     ).joules()
+
+
+def playback(watts: float) -> SimpleNamespace:
+    """A sensor that plays a load of so many watts."""
+    return SimpleNamespace(joules=lambda: watts * time.perf_counter())
+
+
+def on_device(forward: Callable, arrays: Sequence[np.ndarray]) -> Callable[[], None]:
+    """A call of a kernel on copies of the arrays on the device, which waits until it is done."""
+    given = [cuda.array_module().asarray(array) for array in arrays]
+
+    def call():
+        forward(*given)
+        cuda.wait()
+
+    return call
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -122,7 +144,7 @@ def _as_clock(choose) -> str:
             return f"{case}: {f:.3g} is no clock between 0 and 1"
         if 1 / f + how[2] > deadline * 1.0001:
             return f"{case}: done after {1 / f + how[2]:.2f} s, too late for {deadline:.2f}"
-        least = min(joules_at(each, *how) for each in clocks if 1 / each + how[2] <= deadline)
+        least = joules_at(clocks[1 / clocks + how[2] <= deadline], *how).min()
         if joules_at(f, *how) > 1.0005 * least:
             return f"{case}: {joules_at(f, *how):.1f} J at {f:.3f}, and {least:.1f} are enough"
     return ""
@@ -143,12 +165,12 @@ def _as_mean(estimate) -> str:
     rng = kinds.generator()
     for period in (0.1, 0.05, 0.3, 0.025):
         busy, high, first = rng.uniform(0.2, 0.5), rng.uniform(200, 400), rng.uniform(0, 1)
-        n_calls, calls = 40, itertools.count(1)
+        left = iter(range(40))
 
-        def read(start, period=period, busy=busy, high=high, first=first, calls=calls):
+        def read(start, period=period, busy=busy, high=high, first=first, left=left):
             """Watts in the 25 ms before each of 30 ticks, 100 ms apart."""
-            if next(calls) > n_calls:
-                raise ValueError(f"more than {n_calls} runs")
+            if next(left, None) is None:
+                raise ValueError("more than 40 runs")
             t = start + first + np.add.outer(0.1 * np.arange(30), np.linspace(0, 0.025, 200))
             return float(np.where(t / period % 1 < busy, high, 50).mean())
 
@@ -194,17 +216,17 @@ def all_joules(layers, clocks, idle, dynamic):
 
 def _as_plan(plan) -> str:
     rng, choices = kinds.generator(), [0.4, 0.6, 0.8, 1.0]
-    for late in (1.02, 1.2, 1.6, 3):
+    for late, *watts in ((1.02, 30, 70), (1.2, 30, 70), (1.6, 30, 70), (3, 60, 40)):
         layers = [tuple(map(float, pair)) for pair in rng.uniform(0.1, 1, (4, 2)) * [[1, 2]]]
-        deadline = late * all_joules(layers, [1] * 4, 30, 70)[1]
-        got = list(plan(list(layers), list(choices), 30, 70, deadline))
+        deadline = late * all_joules(layers, [1] * 4, *watts)[1]
+        got = list(plan(list(layers), list(choices), *watts, deadline))
         if len(got) != 4 or not {*got} <= {*choices}:
             return f"expected four of {choices}, got {got}"
-        joules, seconds = all_joules(layers, got, 30, 70)
+        joules, seconds = all_joules(layers, got, *watts)
         if seconds > deadline * (1 + 1e-9):
             return f"{seconds:.2f} s are too late for a deadline of {deadline:.2f}"
-        right = challenge_clocks.model()(layers, choices, 30, 70, deadline)
-        least, _ = all_joules(layers, right, 30, 70)
+        right = challenge_clocks.model()(layers, choices, *watts, deadline)
+        least, _ = all_joules(layers, right, *watts)
         if joules > least * (1 + 1e-9):
             return f"deadline {deadline:.2f} s: {joules:.1f} J, and {least:.1f} are enough"
     return ""
