@@ -68,7 +68,7 @@ def shares(curves: Mapping, batches: Sequence[int], paper: Mapping[str, float]) 
         for kind, share in paper.items():
             ax.axhline(share, color=LAYERS[kind], ls="--", lw=1)
         ax.set(xscale="log", xlabel=f"images a batch, {net}", ylim=(0, 100))
-        ax.set_xticks(batches, [str(n) if n != 64 else "" for n in batches])
+        ax.set_xticks(batches, ["" if n in (64, 256) else n for n in batches])
         ax.xaxis.minorticks_off()
     axes[0].set_ylabel("% of the energy")
     axes[0].legend(frameon=False, fontsize=8, loc="center left")
@@ -84,9 +84,10 @@ def lines(at: Sequence[float], curves: Mapping, x: str, y: str, **limits) -> Axe
     for (name, line), color in zip(curves.items(), colors(list(curves)), strict=True):
         ax.plot(at, line, color=color)
         ends.append((at[-1], line[-1], name, color))
-        if limits.get("xscale") != "log":
+        if "xscale" not in limits:
             least = int(np.argmin(line))
             ax.plot(at[least], line[least], "o", color=color, ms=6)
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.figure.canvas.draw()  # limits are final now
     label_ends(ax, ends)
     return ax
@@ -94,7 +95,7 @@ def lines(at: Sequence[float], curves: Mapping, x: str, y: str, **limits) -> Axe
 
 def areas(power: Callable, clocks: Sequence[float]) -> Stepper:
     """Step through clocks: power over time, and energy as the area below."""
-    idle = power(0)
+    idle, captions = power(0), []
 
     def draw(ax: Axes, f: float) -> None:
         ax.bar(0, idle, 1 / f, align="edge", color=GREY)
@@ -102,7 +103,6 @@ def areas(power: Callable, clocks: Sequence[float]) -> Stepper:
         ax.set(xlim=(0, 1.1 / min(clocks)), ylim=(0, 1.1 * power(1)), xlabel="seconds")
         ax.set_ylabel("watts; grey: idle")
 
-    captions = []
     for f in clocks:
         still, moving = idle / f, (power(f) - idle) / f
         text = f"Clock {f:g}: {power(f):.0f} W for {1 / f:.2f} s make {still + moving:.0f} J"
