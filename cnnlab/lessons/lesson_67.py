@@ -116,16 +116,16 @@ def areas(power: Callable, clocks: Sequence[float]) -> Stepper:
 
 @kinds.formula(
     lambda rng: {
-        "n": int(rng.integers(2, 65)),
+        "serial": float(rng.uniform(0.01, 0.5)),
         "package": float(rng.uniform(1, 50)),
         "core": float(rng.uniform(0.1, 10)),
     },
-    "Dynamic energy is the same on both sides. What does a second cost, with n cores awake?",
-    "Times as fast, at least: the watts of n cores awake over those of one.",
+    "Static energy is watts times time: package + n core, times serial + (1 - serial) / n.",
+    "Of the four products two do not depend on n; the others are equal at the least.",
 )
-def break_even(n, package, core):
-    """The more of the power all cores share, the less a thread must bring."""
-    return (package + n * core) / (package + core)
+def best_threads(serial, package, core):
+    """Few threads pay the package for long, many pay for cores that wait for the serial part."""
+    return (package * (1 - serial) / (core * serial)) ** 0.5
 
 
 def joules_at(f, idle, dynamic, waits):
@@ -163,7 +163,7 @@ def best_clock(idle, dynamic, waits, deadline):
 
 def _as_mean(estimate) -> str:
     rng = kinds.generator()
-    for period in (0.1, 0.05, 0.3, 0.025):
+    for period in (0.1, 0.05, 0.3, 0.025, 0.1, 0.05):
         busy, high, first = rng.uniform(0.2, 0.5), rng.uniform(200, 400), rng.uniform(0, 1)
         left = iter(range(40))
 

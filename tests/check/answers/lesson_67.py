@@ -7,12 +7,22 @@ import numpy as np
 from cnnlab.lessons.lesson_67 import (
     all_joules,
     best_clock,
-    break_even,
+    best_threads,
     challenge_clocks,
     diagnosis,
     joules_at,
     mean_watts,
 )
+
+
+def by_slope(serial, package, core):
+    """Bisection: where one thread more begins to cost."""
+    low, high = 1e-3, 1e5
+    for _ in range(100):
+        n = (low * high) ** 0.5
+        slope = core * serial - package * (1 - serial) / n**2
+        low, high = (low, n) if slope > 0 else (n, high)
+    return low
 
 
 def in_thirds(idle, dynamic, waits, deadline, high=1):
@@ -77,7 +87,7 @@ def no_idle(layers, choices, idle, dynamic, deadline):
 
 SPOTS = ["counter wrapped", "part not counted", "sampled in step", "idle power", "sound"]
 RIGHT = [
-    (break_even, lambda n, package, core: 1 + (n - 1) * core / (package + core)),
+    (best_threads, by_slope),
     (best_clock, in_thirds),
     (mean_watts, lambda read: np.mean([read(start) for start in np.arange(4) / 40])),
     (mean_watts, forty),
@@ -85,10 +95,12 @@ RIGHT = [
     (challenge_clocks, step_by_step),
 ]
 WRONG = [
-    (break_even, lambda n, package, core: n, "break even("),
-    (break_even, lambda n, package, core: (package + n * core) / package, "break even("),
-    (break_even, lambda n, package, core: 1 + (n - 1) * core / package, "break even("),
-    (break_even, lambda n, package, core: (package + core) / (package + n * core), "break even("),
+    (best_threads, lambda serial, package, core: 1 / serial, "best threads("),
+    (best_threads, lambda serial, package, core: package * (1 - serial) / (core * serial), "best"),
+    (best_threads, lambda serial, package, core: (package / core) ** 0.5, "best threads("),
+    (best_threads, lambda serial, package, core: (package / core / serial) ** 0.5, "best threads("),
+    (best_threads, lambda s, p, c: (c * s / (p * (1 - s))) ** 0.5, "raised TypeError"),
+    (best_threads, lambda serial, package, core: round(by_slope(serial, package, core)), "best"),
     (best_clock, no_memory, "are enough"),
     (best_clock, no_deadline, "too late"),
     (best_clock, no_limit, "is no clock"),
