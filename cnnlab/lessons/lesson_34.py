@@ -47,33 +47,29 @@ def exact(block: Mapping, side: int, n: int, ends: bool = False) -> np.ndarray:
 
 # --- pictures -------------------------------------------------------------------------------------
 
+LOOK = {"arrowstyle": "->", "color": INK, "lw": 0.7}
 HUES = COLORS["vector"], COLORS["device"], "#009e73", "#cc79a7"  # of the branches, or streams
 
 
 @figure
-def draw_graph(graph: Mapping[str, tuple], levels: Mapping[str, int], ends: Mapping) -> Axes:
-    """Draw operations by level, with their work and arrows from what they need; thick: the path."""
-    path = [max(ends, key=ends.get)]
-    while needs := graph[path[-1]][1]:
-        path.append(max(needs, key=ends.get))
+def draw_graph(block: Mapping, graph: Mapping | None = None, ends: Mapping | None = None) -> Axes:
+    """Draw operations and what they need: with shapes, or with a graph's work; thick: the path."""
+    path = [max(ends, key=ends.get)] if ends else []
+    path += [block[name].source for name in path]
     _, ax = plt.subplots(figsize=(8, 2.6))
-    firsts, deepest = [n for n in graph if levels[n] == 1], max(levels.values())
-    columns = {n: (i + 0.5) / len(firsts) for i, n in enumerate(firsts)}
-    columns |= {n: columns[needs[0]] for n, (_, needs) in graph.items() if needs}
-    at = {n: (columns[n], level) for n, level in levels.items()}
-    at |= {"maps": (0.5, 0), "concatenate": (0.5, deepest + 1)}
-    taken = {other for _, needs in graph.values() for other in needs}
-    arrows = {(other, n) for n, (_, needs) in graph.items() for other in needs or ["maps"]}
-    arrows |= {(n, "concatenate") for n in graph if n not in taken}
-    for other, n in sorted(arrows):
-        (x, y), (u, v) = at[other], at[n]
-        look = {"arrowstyle": "->", "color": INK, "lw": 2.5 if {other, n} <= {*path} else 0.7}
-        ax.annotate("", (u, v - 0.24), (x, y + 0.24), arrowprops=look)
-    for n, (x, y) in at.items():
-        text = n.replace("_", " ") + (f"\n{graph[n][0]:,}" if n in graph else "")
-        box = {"boxstyle": "round", "fc": "white", "ec": INK, "lw": 2.5 if n in path else 0.7}
+    columns = [name for name, op in block.items() if op.source not in block]
+    for name, op in block.items():
+        x, y = columns.index(op.source if op.source in block else name), 1 + (op.source in block)
+        shape = f"{op.K} × {op.K}, " + ("largest" if op.pools else f"{op.channels} to {op.filters}")
+        text = f"{name.replace('_', ' ')}\n" + (f"{graph[name][0]:,}" if graph else shape)
+        box = {"boxstyle": "round", "fc": "white", "ec": INK, "lw": 2.5 if name in path else 0.7}
         ax.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box)
-    ax.set(xlim=(0, 1), ylim=(deepest + 1.3, -0.3))
+        for top, bottom in ((y - 1, y), (y, 3))[: 1 + (op.first is not None)]:
+            ax.annotate("", (x, bottom - 0.24), (x, top + 0.24), arrowprops=LOOK)
+    for y, text in ((0, "maps"), (3, "concatenate")):
+        ax.barh(y, len(columns) - 0.2, 0.4, -0.4, color="white", ec=INK, lw=0.7)
+        ax.text(len(columns) / 2 - 0.5, y, text, ha="center", va="center", fontsize=8)
+    ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(3.3, -0.3))
     ax.axis("off")
     return ax
 
@@ -97,14 +93,17 @@ def draw_plans(plans: Mapping[str, Mapping[str, tuple]]) -> Sequence[Axes]:
 
 
 @figure
-def draw_maps(grids: Mapping[str, np.ndarray], sides: Sequence, images: Sequence) -> Sequence[Axes]:
-    """Draw how many times as fast side by side is than in sequence, over sides and batches."""
-    _, axes = plt.subplots(1, len(grids), figsize=(3.1 * len(grids) + 0.6, 2.7), squeeze=False)
-    for ax, (name, grid) in zip(axes[0], grids.items(), strict=True):
+def draw_maps(maps: Mapping[str, Mapping], sides: Sequence, images: Sequence) -> Sequence[Axes]:
+    """Draw gains over sides and batches, of (gain, µs) or (gain, µs, whether it is certain)."""
+    _, axes = plt.subplots(1, len(maps), figsize=(3.1 * len(maps) + 0.6, 3), squeeze=False)
+    for ax, (name, cells) in zip(axes[0], maps.items(), strict=True):
+        grid = np.array([[cells[side, n][0] for n in images] for side in sides])
         ax.imshow(np.log(grid), cmap="PuOr_r", vmin=-np.log(3), vmax=np.log(3), aspect="auto")
-        for (row, column), value in np.ndenumerate(grid):
+        for (row, side), (column, n) in product(enumerate(sides), enumerate(images)):
+            value, us, *sure = cells[side, n]
             look = {"color": "white" if abs(np.log(value)) > 0.75 else INK, "fontsize": 8}
-            ax.text(column, row, f"{value:.2f}", ha="center", va="center", **look)
+            text = f"{'≈' if sure == [False] else ''}{value:.2f}\n{us:,.{int(us < 100)}f}"
+            ax.text(column, row, text, ha="center", va="center", **look)
         ax.set_xticks(range(len(images)), images)
         ax.set_yticks(range(len(sides)), sides)
         ax.set(title=name, xlabel="images")
@@ -121,7 +120,7 @@ def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) 
         for k, color in enumerate((GREY, *HUES[:2])):
             axes[0].plot([*times], [t[k] for t in times.values()], look, color=color)
         axes[1].plot([*times], [t[1] / t[2] for t in times.values()], look, color=HUES[1])
-    for ax, (count, text) in product(axes, ((full / 4, " four fill it"), (full, " one fills it"))):
+    for ax, (count, text) in product(axes, ((full / 4, " corner: four"), (full, " corner: one"))):
         ax.axvline(count, color=INK, ls="--", lw=0.8)
         ax.text(count, 0.9, text, transform=ax.get_xaxis_transform(), fontsize=8)
     axes[0].set(xscale="log", yscale="log", ylabel="µs")
@@ -131,19 +130,20 @@ def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) 
 
 
 def timelines(frames: Mapping[str, Sequence[tuple]]) -> Stepper:
-    """Step through launches of a block: (row, stream, start, end); row 0 is the host's."""
-    ends = {title: max(stop for *_, stop in bars) for title, bars in frames.items()}
-    captions, pages = [f"{title}: {took:.1f} µs; grey: events" for title, took in ends.items()], []
+    """Step through launches of a block: (row, stream, start, end, name); row 0 is the host's."""
+    stop, pages = 1.02 * max(bar[3] for bars in frames.values() for bar in bars), []
     for bars in frames.values():
         with style():
-            ax = Figure((5.4, 2.4)).subplots()
-        for row, stream, start, stop in bars:
+            ax = Figure((6.4, 2.4)).subplots()
+        for row, stream, start, end, name in bars:
             color = GREY if stream is None else HUES[stream]
-            ax.barh(row, stop - start, 0.7, start, color=color, ec="white", lw=0.5)
-        ax.set(xlim=(0, 1.02 * max(ends.values())), ylim=(4.6, -0.6), xlabel="µs")
+            ax.barh(row, end - start, 0.7, start, color=color, ec="white", lw=0.5)
+            if end - start > 0.05 * stop:
+                ax.text((start + end) / 2, row, name, ha="center", va="center", fontsize=6)
+        ax.set(xlim=(0, stop), ylim=(4.6, -0.6), xlabel="µs")
         ax.set_yticks(range(5), ["host", *(f"stream {k}" for k in range(4))])
         pages.append(ax.figure)
-    return stepper(pages, title="A block's launches, host and device", captions=captions)
+    return stepper(pages, title="Two calls of a block; grey: events", captions=[*frames])
 
 
 # --- exercises ------------------------------------------------------------------------------------
