@@ -51,9 +51,9 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
 
 @measured
 def over_segments(
-    profiles: Mapping, measured: Mapping, formula: Mapping, need: int, notes: Mapping
+    profiles: Mapping, measured: Mapping, formula: Mapping, need: int, marked: Sequence
 ) -> Sequence[Axes]:
-    """Draw memory over a step for three plans; peak and time over k segments, some k noted."""
+    """Draw memory over a step for three plans; peak and time over k segments, two k marked."""
     _, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), width_ratios=[1.5, 1, 1])
     left.set(xlabel="share of the step's tasks", ylabel="MB in use")
     for (name, used), color in zip(profiles.items(), PALETTE, strict=False):
@@ -68,9 +68,9 @@ def over_segments(
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
-    for k, note in notes.items():
-        look = {"textcoords": "offset points", "xytext": (-2, 5), "ha": "right", "fontsize": 7}
-        right.annotate(note, (k, 1e3 * measured[k][1]), **look)
+    for k, up in zip(marked, (-12, 6), strict=True):
+        look = {"textcoords": "offset points", "xytext": (0, up), "ha": "center", "fontsize": 7}
+        right.annotate(f"k = {k}", (k, 1e3 * measured[k][1]), **look)
         middle.annotate(f"k = {k}", (k, measured[k][0] / 1e6), **look)
     return left, middle, right
 
