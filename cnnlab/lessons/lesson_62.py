@@ -36,7 +36,8 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
             touched = name in task.makes or name in task.reads
             color = COLORS["device"] if name.startswith("d_") else COLORS["vector"]
             look = {"color": color, "alpha": 1 if touched else 0.45, "ec": "white"}
-            ax.add_patch(plt.Rectangle((start / 250, 0), n / 250, 1, **look))
+            for layer in ({"color": "white"}, look):  # so that no hatching shows through
+                ax.add_patch(plt.Rectangle((start / 250, 0), n / 250, 1, **layer))
             if n / 250 > 0.03 * end:
                 place = (start + n / 2) / 250, 1.05
                 ax.text(*place, name, ha="left", va="bottom", fontsize=7, rotation=20)
@@ -91,10 +92,7 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
 
 @measured
 def hiding(lanes: Mapping, between: Sequence, speeds, curves: Mapping, bound) -> Sequence[Axes]:
-    """Draw core and link from one task to another, for several ways; a step's ms over bandwidth.
-
-    `lanes` has spans (lane, name, start, end) in seconds for each way.
-    """
+    """Draw spans (lane, name, start, end) between two tasks, by way; a step's time over GB/s."""
     _, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.4), width_ratios=[1.3, 1])
     for row, (way, spans) in enumerate(lanes.items()):
         at = {name: (start, end) for lane, name, start, end in spans if lane == "core"}
