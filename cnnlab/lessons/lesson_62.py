@@ -1,9 +1,9 @@
-"""The exercises of lesson 62, its charts, the pool as a stepper, and clocks for single tasks."""
+"""The exercises of lesson 62, its charts, and the pool as a stepper."""
 
-import itertools
-import time
+import math
 from collections.abc import Mapping, Sequence
-from statistics import median
+from itertools import pairwise
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,24 +16,6 @@ from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, measured, style
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#7b5ea7", "#882255"
-
-
-def task_seconds(tasks: Sequence, dead: Sequence, memory, model, repeats: int = 7) -> dict:
-    """Median seconds of each task of a step, by its name, after a first step."""
-    samples = {task.name: [] for task in tasks}
-    for _ in range(repeats + 1):
-        memory["image"] = model.x
-        for task, names in zip(tasks, dead, strict=True):
-            memory.prepare(task)
-            start = time.perf_counter()
-            task.run(memory, model)
-            samples[task.name].append(time.perf_counter() - start)
-            for name in names:
-                memory.free(name)
-    return {name: median(times[1:]) for name, times in samples.items()}
-
-
-# --- pictures -------------------------------------------------------------------------------------
 
 
 def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
@@ -49,12 +31,13 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
         with style():
             ax = Figure((5.2, 1.5)).subplots()
         ax.set(xlim=(0, end), ylim=(0, 1.6), yticks=[], xlabel="kB from the beginning of the pool")
-        ax.add_patch(plt.Rectangle((0, 0), end, 1, color="#eeeeee"))
+        ax.add_patch(plt.Rectangle((0, 0), end, 1, fc="#eeeeee", ec="#bbbbbb", hatch="////"))
         for name, (start, n) in nodes.items():
             touched = name in task.makes or name in task.reads
             color = COLORS["device"] if name.startswith("d_") else COLORS["vector"]
             look = {"color": color, "alpha": 1 if touched else 0.45, "ec": "white"}
-            ax.add_patch(plt.Rectangle((start / 250, 0), n / 250, 1, **look))
+            for layer in ({"color": "white"}, look):  # so that no hatching shows through
+                ax.add_patch(plt.Rectangle((start / 250, 0), n / 250, 1, **layer))
             if n / 250 > 0.03 * end:
                 place = (start + n / 2) / 250, 1.05
                 ax.text(*place, name, ha="left", va="bottom", fontsize=7, rotation=20)
@@ -63,14 +46,15 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
         made = f", makes {', '.join(task.makes)}" if task.makes else ""
         captions.append(f"{task.name}: reads {reads}{made}{then}. In use: {used / 1e3:.0f} kB.")
         frames.append(ax.figure)
-    return stepper(frames, title="Outputs and gradients of four images", captions=captions)
+    title = "Four images: outputs blue, gradients orange; pale: waits; hatched: free, poisoned"
+    return stepper(frames, title=title, captions=captions)
 
 
 @measured
 def over_segments(
-    profiles: Mapping, measured: Mapping, formula: Mapping, need: int
+    profiles: Mapping, measured: Mapping, formula: Mapping, need: int, marked: Sequence
 ) -> Sequence[Axes]:
-    """Draw memory over a step for three plans; peak and time over the number of segments."""
+    """Draw memory over a step for three plans; peak and time over k segments, two k marked."""
     _, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), width_ratios=[1.5, 1, 1])
     left.set(xlabel="share of the step's tasks", ylabel="MB in use")
     for (name, used), color in zip(profiles.items(), PALETTE, strict=False):
@@ -85,6 +69,10 @@ def over_segments(
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
+    for k, up in zip(marked, (-12, 6), strict=True):
+        look = {"textcoords": "offset points", "xytext": (0, up), "ha": "center", "fontsize": 7}
+        right.annotate(f"k = {k}", (k, 1e3 * measured[k][1]), **look)
+        middle.annotate(f"k = {k}", (k, measured[k][0] / 1e6), **look)
     return left, middle, right
 
 
@@ -103,18 +91,74 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
 
 
 @measured
-def over_bandwidth(speeds: Sequence, curves: Mapping, bound: Sequence) -> Axes:
-    """Draw milliseconds of a step over the bandwidth of the link to the host, and a bound."""
-    _, ax = plt.subplots(figsize=(7.2, 3.4))
-    ax.set(xscale="log", yscale="log", xlabel="GB/s each way, simulated", ylabel="ms a step")
-    for (name, seconds), color in zip(curves.items(), PALETTE, strict=False):
-        ax.plot(speeds, 1e3 * np.array(seconds), color=color, label=name)
-    ax.plot(speeds, 1e3 * np.array(bound), "--", color=GREY, label="bound of all but the last")
-    ax.legend(frameon=False, fontsize=9)
-    return ax
+def hiding(lanes: Mapping, between: Sequence, speeds, curves: Mapping, bound) -> Sequence[Axes]:
+    """Draw spans (lane, name, start, end) between two tasks, by way; a step's time over GB/s."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.4), width_ratios=[1.3, 1])
+    for row, (way, spans) in enumerate(lanes.items()):
+        at = {name: (start, end) for lane, name, start, end in spans if lane == "core"}
+        first, last = at[between[0]][0], at[between[1]][1]
+        left.text(0, 0.55 - 3 * row, way, fontsize=8)
+        for lane, name, start, end in spans:
+            if lane != "out" and first < end and start < last:
+                y, x = -3 * row - (lane == "in"), 1e3 * (max(start, first) - first)
+                width = 1e3 * (min(end, last) - first) - x
+                color = PALETTE[2] if lane == "in" else COLORS["vector"]
+                left.broken_barh([(x, width)], (y - 0.4, 0.8), color=color, ec="white")
+                if lane == "core" and name.startswith("d_conv") and "relu" not in name:
+                    left.text(
+                        x + width / 2, y, name, ha="center", va="center", color="w", fontsize=7
+                    )
+    rows = [-3 * row - link for row in range(len(lanes)) for link in (0, 1)]
+    left.set_yticks(rows, ["core", "link in"] * len(lanes), fontsize=8)
+    left.set(xlabel="ms, two blocks of the backward pass", ylim=(rows[-1] - 0.6, 1.2))
+    right.set(xscale="log", xlabel="GB/s each way, simulated", ylim=(0.9, 3))
+    right.set_ylabel("times as long as computing")
+    right.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    for (name, times), color in zip(curves.items(), PALETTE, strict=False):
+        right.plot(speeds, times, color=color, label=name)
+    right.plot(speeds, bound, "--", color=GREY, label="bound of the plain ones")
+    right.axvline(16, color=GREY, lw=1, ls=":", label="PCIe 3.0, 16 lanes")
+    right.legend(frameon=False, fontsize=8)
+    return left, right
 
 
-# --- the exercises --------------------------------------------------------------------------------
+def _toy_step(n_layers: int) -> list:
+    """A chain's step: backward, a layer reads what it read forward, and its gradient."""
+    names = ["image", *(f"y{i}" for i in range(1, n_layers + 1))]
+    rows = [(b, [a], [b]) for a, b in pairwise(names)] + [("loss", names[-1:], ["d_" + names[-1]])]
+    for a, b in reversed([*pairwise(names)]):
+        rows.append((f"back_{b}", [a, f"d_{b}"], [f"d_{a}"] if a != "image" else []))
+    return [SimpleNamespace(name=n, reads=r, makes=dict.fromkeys(m, (16,))) for n, r, m in rows]
+
+
+def _as_dead(answer) -> str:
+    step = _toy_step(4)
+    again = [*step[:6], *step[:2], step[6], step[0], *step[7:]]
+    for tasks in (step[:2], step, [step[0], *step], again, [*again, *again]):
+        got, dead = ([sorted(k) for k in f([*tasks])] for f in (answer, last_uses.model()))
+        if got != dead:
+            names = " ".join(task.name for task in tasks)
+            return f"{names}: expected to die after each task {dead}, got {got}"
+    return ""
+
+
+@kinds.tested(
+    _as_dead,
+    "When a tensor is made a second time, what became of the first one?",
+    "What is made anew was dead since it was last touched: it dies there, and again at the end.",
+)
+def last_uses(tasks):
+    """A tensor that is made again is a new one; the old one died when it was last touched."""
+    last, dead = {}, [[] for _ in tasks]
+    for k, task in enumerate(tasks):
+        for name in task.makes:
+            if name in last:
+                dead[last[name]].append(name)
+        last |= dict.fromkeys((*task.reads, *task.makes), k)
+    for name, k in last.items():
+        if name != "image":
+            dead[k].append(name)
+    return dead
 
 
 def _as_freed(answer) -> str:
@@ -136,7 +180,7 @@ def _as_freed(answer) -> str:
     "The buddy is at start ^ length, and has to be empty with exactly that length.",
 )
 def buddy_free(empty, start, length):
-    """One look-up a level, where a free list of any pieces is searched for neighbours."""
+    """One look-up a level. What it costs is internal fragmentation: lengths are rounded up."""
     while empty.get(start ^ length) == length:
         del empty[start ^ length]
         start, length = min(start, start ^ length), 2 * length
@@ -144,87 +188,61 @@ def buddy_free(empty, start, length):
     return empty
 
 
-def _as_peak(answer) -> str:
-    rng = kinds.generator()
-    cases = [([5], 0), ([5], 1), ([1] * 9, 2), ([9, 1, 1, 1, 9, 1, 1], 2)]
-    cases += [(rng.integers(1, 30, n).tolist(), k) for n, k in ((6, 2), (8, 3), (9, 8), (10, 1))]
-    for sizes, k in cases:
-        if (got := answer([*sizes], k)) != (best := least_peak.model()(sizes, k)):
-            return f"sizes {sizes}, k = {k}: expected {best}, got {got!r}"
+def _as_chosen(answer) -> str:
+    cases = [({"a": [1, 9], "b": [2, 5]}, 3), ({"b": [8], "a": [1, 2]}, 4)]
+    for _ in range(20):
+        tasks = kinds.generator().permutation(40).reshape(4, 10)
+        cases.append(({n: sorted(t.tolist()) for n, t in zip("abcd", tasks, strict=True)}, 20))
+    for uses, k in cases:
+        if (got := answer({**uses}, k)) != (best := choice.model()(uses, k)):
+            return f"uses {uses}, task {k}: expected {best!r}, got {got!r}"
     return ""
 
 
 @kinds.tested(
-    _as_peak,
-    "Where checkpoints are, is a free choice: small outputs are better ones than large.",
-    "Fewer than k may be best. For few layers, trying all choices is a good beginning.",
+    _as_chosen,
+    "What was read before task k does not matter any more.",
+    "For each tensor, its first use after k counts; one without any may go at once.",
 )
-def least_peak(sizes, k):
-    """Small outputs make good checkpoints: a bottleneck costs little to keep."""
-
-    def peak(chosen):
-        ends = [-1, *chosen, len(sizes)]
-        between = [sum(sizes[a + 1 : b]) for a, b in itertools.pairwise(ends)]
-        return sum(sizes[i] for i in chosen) + max(between)
-
-    choices = [itertools.combinations(range(len(sizes)), j) for j in range(k + 1)]
-    return min(peak(chosen) for chosen in itertools.chain(*choices))
+def choice(uses, k):
+    """Backward goes in the opposite order, so used longest ago is needed last: LRU is as good."""
+    return max(uses, key=lambda name: min((at for at in uses[name] if at > k), default=math.inf))
 
 
-@kinds.labels(
-    ["fragmentation", "freed too early", "leak", "thrashing", "other random numbers"],
-    [
-        "what would a sound step leave behind?",
-        "what does a cache do that is too small for what is in use?",
-        "what is drawn anew when a task runs a second time?",
-        "enough bytes are free, but how do they lie?",
-        "what does poison show that was wrong before, too?",
-    ],
-    "What does each part of the runtime do wrong if one line is missing?",
-    "One is about pieces, one about order, one about dropout's mask.",
-)
-def diagnosis():
-    """Never freed; a small cache; another mask; pieces too small; a read after a free."""
-    again = ["thrashing", "other random numbers"]
-    return ["leak", *again, "fragmentation", "freed too early"]
-
-
-def _as_offsets(answer) -> str:
-    rng = kinds.generator()
-    cases = [[(0, 1, 4), (1, 2, 4), (2, 3, 4)], [(0, 9, 1), (0, 1, 8), (1, 3, 2), (3, 5, 8)]]
-    for n in (8, 14, 20):
-        first = rng.integers(0, 12, n)
-        last, size = first + rng.integers(0, 8, n), rng.integers(1, 40, n)
-        cases.append([*zip(first.tolist(), last.tolist(), size.tolist(), strict=True)])
-    for tensors in cases:
-        got = answer([*tensors])
-        if len(got) != len(tensors) or min(got) < 0:
-            return f"{tensors}: expected an offset, at least 0, for each of them, got {got!r}"
-        for (a, start), (b, other) in itertools.combinations(zip(tensors, got, strict=True), 2):
-            apart = start + a[2] <= other or other + b[2] <= start
-            if not apart and a[0] <= b[1] and b[0] <= a[1]:
-                return f"{a} at {start} and {b} at {other} overlap"
-        model = challenge_offsets.model()(tensors)
-        end, enough = (max(s + t[2] for s, t in zip(o, tensors, strict=True)) for o in (got, model))
-        if end > enough:
-            return f"{tensors}: a buffer of {end}, and {enough} are enough"
+def _as_mixed(answer) -> str:
+    step, pieces = _toy_step(10), [["y1", "y2", "y3"], ["y5"], ["y7", "y8"]]
+    size = {f"y{i}": int(n) for i, n in enumerate(kinds.generator().integers(10, 30, 10), 1)}
+    for most in (0, *(sum(size[name] for name in piece) for piece in pieces)):
+        both = (mix([*step], pieces, size, most) for mix in (answer, challenge_mix.model()))
+        got, best = ([task.name for task in tasks] for tasks in both)
+        if got != best:
+            return f"bytes {size}, most {most}: expected {' '.join(best)}, got {' '.join(got)}"
     return ""
 
 
 @kinds.tested(
-    _as_offsets,
-    "Two tensors may share bytes if no task has both. Which one is the hardest to place?",
-    "The largest first, each at the lowest offset where it fits between those already there.",
+    _as_mixed,
+    "With `stay`, what is missing is found once; without, again before each task. By piece, here.",
+    "After each task of the backward pass, the tensors of the large pieces are missing again.",
 )
-def challenge_offsets(tensors):
-    """The largest first, as low as it fits: a small one finds a gap later."""
-    offsets = {}
-    for i in sorted(range(len(tensors)), key=lambda i: -tensors[i][2]):
-        first, last, size = tensors[i]
-        placed = [(offsets[j], *tensors[j]) for j in offsets]
-        offset = 0
-        for start, a, b, n in sorted(placed):
-            if a <= last and first <= b and start < offset + size:
-                offset = max(offset, start + n)
-        offsets[i] = offset
-    return [offsets[i] for i in range(len(tensors))]
+def challenge_mix(tasks, pieces, size, most):
+    """A small piece is made once; a large one anew, as not all of it would fit at a time."""
+    makers = {task.name: task for task in tasks}
+    large = [piece for piece in pieces if sum(size[name] for name in piece) > most]
+    missing = {name for piece in pieces for name in piece}
+    loss = next(k for k, task in enumerate(tasks) if task.name == "loss")
+    result = tasks[:loss]
+
+    def make(name):
+        if name in missing:
+            missing.remove(name)
+            for source in makers[name].reads:
+                make(source)
+            result.append(makers[name])
+
+    for task in tasks[loss:]:
+        for name in task.reads:
+            make(name)
+        result.append(task)
+        missing.update(name for piece in large for name in piece)
+    return result

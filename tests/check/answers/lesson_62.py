@@ -1,74 +1,46 @@
 """Answers to the exercises of lesson 62, right and wrong."""
 
-from itertools import combinations, pairwise
-
-from cnnlab.lessons.lesson_62 import buddy_free, challenge_offsets, diagnosis, least_peak
+from cnnlab.lessons.lesson_62 import buddy_free, challenge_mix, choice, last_uses
 
 
-def by_programme(sizes, k):
-    """For each sum that a segment may have, the cheapest checkpoints, by dynamic programming."""
-    n, best = len(sizes), sum(sizes)
-    for most in {sum(sizes[a:b]) for a in range(n) for b in range(a, n + 1)}:
-        cost = {(-1, 0): 0}  # the last checkpoint, how many: their bytes
-        for i in range(n):
-            for (last, used), total in list(cost.items()):
-                if used < k and sum(sizes[last + 1 : i]) <= most:
-                    now = total + sizes[i]
-                    cost[i, used + 1] = min(now, cost.get((i, used + 1), now))
-        ends = [t for (last, _), t in cost.items() if sum(sizes[last + 1 :]) <= most]
-        best = min([best, *(total + most for total in ends)])
-    return best
+def from_the_end(tasks):
+    """As the lesson does it, in sets."""
+    dead, live = [], {"image"}
+    for task in reversed(tasks):
+        dead.append({*task.reads, *task.makes} - live)
+        live = (live - {*task.makes}) | {*task.reads, "image"}
+    return dead[::-1]
 
 
-def evenly(sizes, k):
-    """Checkpoints at equal distances, whatever they weigh."""
-    chosen = sorted({len(sizes) * j // (k + 1) for j in range(1, k + 1)})
-    ends = [-1, *chosen, len(sizes)]
-    segments = [sum(sizes[a + 1 : b]) for a, b in pairwise(ends)]
-    return sum(sizes[i] for i in chosen) + max(segments)
+def by_last_touch(tasks):
+    """What the exercise begins with: a tensor that is made again is kept all the time."""
+    last = {}
+    for k, task in enumerate(tasks):
+        last |= dict.fromkeys((*task.reads, *task.makes), k)
+    return [[n for n, at in last.items() if at == k and n != "image"] for k in range(len(tasks))]
 
 
-def exactly(sizes, k):
-    """All k of them, needed or not."""
-    return min(
-        sum(sizes[i] for i in chosen)
-        + max(sum(sizes[a + 1 : b]) for a, b in pairwise([-1, *chosen, len(sizes)]))
-        for chosen in combinations(range(len(sizes)), min(k, len(sizes)))
-    )
+def at_the_remake(tasks):
+    """The old tensor dies only when the new one comes."""
+    dead, last = by_last_touch(tasks), set()
+    for names, task in zip(dead, tasks, strict=True):
+        names.extend(last & {*task.makes})
+        last |= {*task.makes}
+    return dead
 
 
-def segment_alone(sizes, k):
-    """Without the checkpoints themselves."""
-    return min(
-        max(sum(sizes[a + 1 : b]) for a, b in pairwise([-1, *chosen, len(sizes)]))
-        for chosen in combinations(range(len(sizes)), min(k, len(sizes)))
-    )
+def with_the_images(tasks):
+    return [sorted({*names, *({"image"} & {*task.reads})}) for names, task in dying(tasks)]
 
 
-def by_first_fit(tensors):
-    """In the order in which they come, as a pool would."""
-    offsets = []
-    for first, last, size in tensors:
-        offset = 0
-        taken = sorted(
-            (o, n)
-            for o, (a, b, n) in zip(offsets, tensors, strict=False)
-            if a <= last and first <= b
-        )
-        for start, n in taken:
-            if start < offset + size:
-                offset = max(offset, start + n)
-        offsets.append(offset)
-    return offsets
+def reads_only(tasks):
+    """What nobody reads is never freed."""
+    reads = {name for task in tasks for name in task.reads}
+    return [[name for name in names if name in reads] for names, _ in dying(tasks)]
 
 
-def one_behind_the_other(tensors):
-    return [sum(n for *_, n in tensors[:i]) for i in range(len(tensors))]
-
-
-def last_is_free(tensors):
-    """As if the last task no longer had it."""
-    return challenge_offsets.model()([(first, last - 1, n) for first, last, n in tensors])
+def dying(tasks):
+    return zip(last_uses.model()(tasks), tasks, strict=True)
 
 
 def by_halves(empty, start, length):
@@ -107,30 +79,86 @@ def buddy_in_part(empty, start, length):
     return empty | {start: length}
 
 
-SEEN = ["leak", "thrashing", "other random numbers", "fragmentation", "freed too early"]
+def by_waiting(uses, k):
+    """From the nearest to the furthest, and the last of them."""
+    waits = [(next((at - k for at in uses[name] if at > k), 999), name) for name in uses]
+    return sorted(waits)[-1][1]
+
+
+def last_of_all(uses, k):
+    """By the last use, not by the next."""
+    return max(uses, key=lambda name: uses[name][-1])
+
+
+def without_the_task(uses, k):
+    """As if the step had only begun."""
+    return max(uses, key=lambda name: uses[name][0])
+
+
+def nearest(uses, k):
+    return min(uses, key=lambda name: min((at for at in uses[name] if at > k), default=999))
+
+
+def by_loops(tasks, pieces, size, most):
+    """With a stack, and a set of what is there."""
+    makers = {task.name: task for task in tasks}
+    dropped = {name: sum(map(size.get, piece)) > most for piece in pieces for name in piece}
+    result, there, backward = [], set(makers) - {*dropped}, False
+    for task in tasks:
+        backward = backward or task.name == "loss"
+        stack = [name for name in task.reads if backward and name in {*dropped} - there]
+        while stack:
+            needed = [name for name in makers[stack[-1]].reads if name in {*dropped} - there]
+            if needed:
+                stack += needed
+            else:
+                there.add(stack[-1])
+                result.append(makers[stack.pop()])
+        result.append(task)
+        there -= {name for name, anew in dropped.items() if anew}
+    return result
+
+
+def mixed(anew):
+    """The model answer with another rule for what is made anew."""
+    return lambda tasks, pieces, size, most: challenge_mix.model()(
+        tasks, pieces, size, anew(pieces, size, most)
+    )
+
+
+def without_sources(tasks, pieces, size, most):
+    """Only what is read is made, not what it is made of."""
+    makers = {task.name: task for task in tasks}
+    missing, result = {name for piece in pieces for name in piece}, []
+    loss = [task.name for task in tasks].index("loss")
+    for task in tasks[loss:]:
+        again = [name for name in task.reads if name in missing]
+        missing -= {*again}
+        result += [makers[name] for name in again] + [task]
+    return tasks[:loss] + result
+
+
 RIGHT = [
+    (last_uses, from_the_end),
     (buddy_free, by_halves),
-    (least_peak, by_programme),
-    (challenge_offsets, lambda tensors: tuple(challenge_offsets.model()(tensors))),
-    (diagnosis, SEEN),
+    (choice, by_waiting),
+    (challenge_mix, by_loops),
 ]
 WRONG = [
+    (last_uses, by_last_touch, "expected"),
+    (last_uses, at_the_remake, "expected"),
+    (last_uses, with_the_images, "expected"),
+    (last_uses, reads_only, "expected"),
     (buddy_free, lambda empty, start, length: empty | {start: length}, "expected"),
     (buddy_free, with_neighbours, "expected"),
     (buddy_free, one_level, "expected"),
     (buddy_free, buddy_in_part, "expected"),
-    (least_peak, evenly, "expected"),
-    (least_peak, exactly, "expected"),
-    (least_peak, segment_alone, "expected"),
-    (least_peak, lambda sizes, k: max(sizes), "expected"),
-    (challenge_offsets, by_first_fit, "are enough"),
-    (challenge_offsets, one_behind_the_other, "are enough"),
-    (challenge_offsets, last_is_free, "overlap"),
-    (challenge_offsets, lambda tensors: [0] * len(tensors), "overlap"),
-    (challenge_offsets, lambda tensors: [0], "an offset"),
-    (diagnosis, ["thrashing", *SEEN[1:]], "1 is not thrashing"),
-    (diagnosis, [SEEN[0], "fragmentation", *SEEN[2:]], "2 is not fragmentation"),
-    (diagnosis, [*SEEN[:2], "freed too early", *SEEN[3:]], "3 is not freed too early"),
-    (diagnosis, [*SEEN[:3], "leak", SEEN[4]], "4 is not leak"),
-    (diagnosis, [*SEEN[:4], "fragmentation"], "5 is not fragmentation"),
+    (choice, last_of_all, "expected"),
+    (choice, without_the_task, "expected"),
+    (choice, nearest, "expected"),
+    (challenge_mix, mixed(lambda pieces, size, most: 0), "expected"),
+    (challenge_mix, mixed(lambda pieces, size, most: 999), "expected"),
+    (challenge_mix, mixed(lambda pieces, size, most: most - 1), "expected"),
+    (challenge_mix, without_sources, "expected"),
+    (challenge_mix, lambda tasks, pieces, size, most: tasks, "expected"),
 ]
