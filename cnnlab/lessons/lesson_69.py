@@ -15,15 +15,7 @@ from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, style
 
-OPERATIONS = {
-    "arithmetic on floats": "fadd fsub fmul fdiv fabs hypot hypotf",
-    "on integers": "add sub mul shl lshr and or smax smin abs",
-    "comparison": "icmp fcmp select",
-    "memory": "load store getelementptr memset",
-    "conversion": "sext zext trunc fptosi",
-}
-KINDS = {name: kind for kind, names in OPERATIONS.items() for name in names.split()}
-Clusters = Sequence[str]  # for each value, what it belongs to: values of one are no independent draws
+Clusters = Sequence[str]  # what each value belongs to: those of one are no independent draws
 
 
 def inputs(rows: int, dtype: str, n: int = 64, m: int = 5) -> tuple:
@@ -43,15 +35,6 @@ def packed(value) -> str:
 def unpacked(text: str):
     """What was packed."""
     return json.loads(zlib.decompress(base64.b85decode(text)))
-
-
-def hand_made(vocabulary: Sequence[str], of_kind: Sequence[str]) -> np.ndarray:
-    """Which statements each of ten hand-made features counts, (V, 10)."""
-    alone = ("load", "store", "getelementptr", "phi")
-    columns = [[f"{word} " in text for text in vocabulary] for word in alone]
-    columns += [[kind == each for each in of_kind] for kind in (*list(OPERATIONS)[:3], "conversion")]
-    columns += [["br i1" in text for text in vocabulary], [True] * len(vocabulary)]
-    return np.array(columns, float).T
 
 
 # --- intervals ------------------------------------------------------------------------------------
@@ -108,21 +91,29 @@ def contexts(graph: Sequence, centre: int, near: Sequence[np.ndarray]) -> Steppe
     for distance in range(len(near) + 1):
         inside = near[distance - 1] if distance else np.zeros(len(texts), bool)
         with style():
-            page = Figure((7.6, 3.6), layout="none")
+            page = Figure((7.2, 3.3), layout="none")
         ax = page.add_axes((0, 0, 1, 1))
         ax.axis("off")
         ax.set(xlim=(-0.55, column - 0.45), ylim=(min(y for _, y in at.values()) - 0.6, 0.6))
         for edges, color in ((flow, COLORS["device"]), (data, COLORS["vector"])):
             for a, b in edges:
                 bend = 0.3 if at[a][0] == at[b][0] and abs(at[a][1] - at[b][1]) > 1 else 0.0
-                look = {"arrowstyle": "->", "color": color, "lw": 0.7, "shrinkA": 5, "shrinkB": 5}
+                look = {
+                    "arrowstyle": "->",
+                    "color": color,
+                    "lw": 0.7,
+                    "shrinkA": 5,
+                    "shrinkB": 5,
+                    "aa": False,
+                }
                 look["connectionstyle"] = f"arc3,rad={bend}"
                 ax.annotate("", at[b], at[a], arrowprops=look)
         for k, text in enumerate(texts):
             face = COLORS["device"] if k == centre else "#d5e3ef" if inside[k] else "white"
-            box = {"boxstyle": "round,pad=0.25", "fc": face, "ec": INK, "lw": 0.6}
+            box = {"boxstyle": "round,pad=0.25", "fc": face, "ec": INK, "lw": 0.6, "aa": False}
             ink = "white" if k == centre else INK
-            ax.text(*at[k], short(text), fontsize=6.5, ha="center", va="center", color=ink, bbox=box)
+            look = {"fontsize": 6.5, "ha": "center", "va": "center", "color": ink, "bbox": box}
+            ax.text(*at[k], short(text), **look)
         what = f"context {distance}: {inside.sum()} statements" if distance else "blue: data"
         captions.append(f"{len(texts)} statements in {column} blocks; {what}.")
         frames.append(page)
@@ -138,8 +129,9 @@ def plane(vectors: np.ndarray, vocabulary: Sequence[str], of_kind: np.ndarray) -
     at = left[:, :2] * size[:2]
     for kind, color in zip(np.unique(of_kind), colors(list(np.unique(of_kind))), strict=True):
         ax.plot(*at[of_kind == kind].T, "o", color=color, ms=4, label=kind)
+    named = r"fadd (float|double) <ID>, <ID>|load (float|double|i32|i16)|= add i32 <ID>, <ID>"
     for text, point in zip(vocabulary, at, strict=True):
-        if re.search(r"fadd (float|double) <ID>, <ID>|load (float|double|i32|i16)|add i32 <ID>, <ID>", text):
+        if re.search(named, text):
             ax.annotate(short(text), point, (3, 3), textcoords="offset points", fontsize=7)
     ax.set(xlabel="first component", ylabel="second component")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
