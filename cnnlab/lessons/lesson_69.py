@@ -81,12 +81,14 @@ def short(text: str) -> str:
 def contexts(graph: Sequence, centre: int, near: Sequence[np.ndarray]) -> Stepper:
     """Step through a flow graph, then what is near one statement, at growing distance."""
     texts, data, flow = graph
-    at, column, row = {}, 0, 0
-    for k, text in enumerate(texts):
-        at[k] = (column, -row)
-        row += 1
-        if re.match(r"br|ret", text):
-            column, row = column + 1, 0
+    ends = [k for k, text in enumerate(texts) if re.match(r"br|ret", text)]
+    block = np.searchsorted(ends, range(len(texts)))
+    order = [0]  # of blocks, as control comes to them
+    for here in order:
+        order += dict.fromkeys(
+            block[b] for a, b in flow if block[a] == here and block[b] not in order
+        )
+    at = [(order.index(block[k]), [-1, *ends][block[k]] - k) for k in range(len(texts))]
     frames, captions = [], []
     for distance in range(len(near) + 1):
         inside = near[distance - 1] if distance else np.zeros(len(texts), bool)
@@ -94,28 +96,22 @@ def contexts(graph: Sequence, centre: int, near: Sequence[np.ndarray]) -> Steppe
             page = Figure((7.2, 3.3), layout="none")
         ax = page.add_axes((0, 0, 1, 1))
         ax.axis("off")
-        ax.set(xlim=(-0.55, column - 0.45), ylim=(min(y for _, y in at.values()) - 0.6, 0.6))
+        ax.set(xlim=(-0.55, len(order) - 0.45), ylim=(min(y for _, y in at) - 0.6, -0.4))
         for edges, color in ((flow, COLORS["device"]), (data, COLORS["vector"])):
+            look = {"arrowstyle": "->", "color": color, "lw": 0.7, "aa": False}
             for a, b in edges:
-                bend = 0.3 if at[a][0] == at[b][0] and abs(at[a][1] - at[b][1]) > 1 else 0.0
-                look = {
-                    "arrowstyle": "->",
-                    "color": color,
-                    "lw": 0.7,
-                    "shrinkA": 5,
-                    "shrinkB": 5,
-                    "aa": False,
-                }
-                look["connectionstyle"] = f"arc3,rad={bend}"
+                far = at[a][0] == at[b][0] and abs(a - b) > 1
+                look["connectionstyle"] = f"arc3,rad={0.3 * far}"
                 ax.annotate("", at[b], at[a], arrowprops=look)
         for k, text in enumerate(texts):
             face = COLORS["device"] if k == centre else "#d5e3ef" if inside[k] else "white"
             box = {"boxstyle": "round,pad=0.25", "fc": face, "ec": INK, "lw": 0.6, "aa": False}
-            ink = "white" if k == centre else INK
-            look = {"fontsize": 6.5, "ha": "center", "va": "center", "color": ink, "bbox": box}
-            ax.text(*at[k], short(text), **look)
-        what = f"context {distance}: {inside.sum()} statements" if distance else "blue: data"
-        captions.append(f"{len(texts)} statements in {column} blocks; {what}.")
+            look = {"fontsize": 6.5, "ha": "center", "va": "center", "bbox": box}
+            ax.text(*at[k], short(text), color="white" if k == centre else INK, **look)
+        if distance:
+            captions.append(f"Context {distance}: {inside.sum()} statements near the orange one.")
+        else:
+            captions.append(f"{len(texts)} statements. Blue: data; orange: flow. Columns: blocks.")
         frames.append(page)
     return stepper(frames, title="What is near the addition of a scan", captions=captions)
 
@@ -139,14 +135,15 @@ def plane(vectors: np.ndarray, vocabulary: Sequence[str], of_kind: np.ndarray) -
 
 
 @figure
-def verdicts(panels: Mapping[str, Mapping], clusters: Clusters, scale: Callable = float) -> Axes:
-    """Draw the mean and its interval for each kind of features, a panel for each split."""
+def verdicts(panels: Mapping, clusters: Clusters, base: float, scale: Callable = float) -> Axes:
+    """Draw means and intervals over `base`, by split and kind of features; `scale` as above."""
     _, axes = plt.subplots(1, len(panels), figsize=(7.4, 2.9), sharey=True, sharex=True)
     for ax, (split, rows) in zip(axes, panels.items(), strict=True):
         for name, values in rows.items():
             mean, low, high = map(scale, interval(values, clusters))
             ax.plot([low, high], [name, name], color=GREY, lw=2)
             ax.plot(mean, name, "o", color=COLORS["vector"])
+        ax.axvline(base, color=INK, ls="--", lw=1)
         ax.set_title(f"not seen: {split}", fontsize=9)
         as_rows(ax, list(rows))
     return axes
