@@ -62,11 +62,6 @@ def told(difference: Sequence[float], clusters: Clusters) -> str:
     return f"{what}, {mean:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
-def spread(values: Sequence[float]) -> str:
-    """The mean of five, and its 95 % interval: 2.78 standard errors."""
-    return f"{np.mean(values):.1%} ± {2.78 * np.std(values, ddof=1) / 5**0.5:.1%}"
-
-
 # --- pictures -------------------------------------------------------------------------------------
 
 
