@@ -33,7 +33,6 @@ def packed(value) -> str:
 
 
 def unpacked(text: str):
-    """What was packed."""
     return json.loads(zlib.decompress(base64.b85decode(text)))
 
 
@@ -55,11 +54,13 @@ def between(values: Sequence[float], clusters: Clusters, scale: Callable = float
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
-def told(difference: Sequence[float], clusters: Clusters) -> str:
-    """A mean difference in words: none, if its interval holds 0."""
+def told(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
+    """A mean difference in words, none if its interval holds 0; numbers through `scale`."""
     mean, low, high = interval(difference, clusters)
     what = "no difference" if low <= 0 <= high else "more" if mean > 0 else "less"
-    return f"{what}, {mean:+.2f} ({low:+.2f} to {high:+.2f})"
+    form, unit = ("+.2f", "") if scale is float else (".2f", " times")
+    ends = f"{scale(low):{form}} to {scale(high):{form}}"
+    return f"{what}, {scale(mean):{form}}{unit} ({ends})"
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def _as_context(find) -> str:
         edges = [(a, b) for a, b in edges if a != b]
         for distance in (1, 2, 4):
             start = int(rng.integers(n))
-            got, expected = find(list(edges), start, distance), None
+            got = find(list(edges), start, distance)
             expected = in_context.model()(edges, start, distance)
             if set(got) != expected:
                 more, less = sorted({*got} - expected), sorted(expected - {*got})
