@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, style
+from cnnlab.plots.style import COLORS, GREY, INK, as_rows, colors, figure, note, style
 
 Clusters = Sequence[str]  # what each value belongs to: those of one are no independent draws
 
@@ -50,8 +50,7 @@ def interval(values: Sequence[float], clusters: Clusters) -> tuple[float, float,
 
 def between(values: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
     """The mean and its interval, each through `scale`."""
-    mean, low, high = map(scale, interval(values, clusters))
-    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+    return "{:.2f} ({:.2f} to {:.2f})".format(*map(scale, interval(values, clusters)))
 
 
 def told(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
@@ -92,22 +91,22 @@ def contexts(graph: Sequence, centre: int, near: Sequence[np.ndarray]) -> Steppe
             page = Figure((7.2, 3.3), layout="none")
         ax = page.add_axes((0, 0, 1, 1))
         ax.axis("off")
-        ax.set(xlim=(-0.55, len(order) - 0.45), ylim=(min(y for _, y in at) - 0.6, -0.4))
+        ax.set(xlim=(-0.55, len(order) - 0.45), ylim=(min(y for _, y in at) - 0.6, 0))
         for edges, color in ((flow, COLORS["device"]), (data, COLORS["vector"])):
             look = {"arrowstyle": "->", "color": color, "lw": 0.7, "aa": False}
             for a, b in edges:
-                far = at[a][0] == at[b][0] and abs(a - b) > 1
-                look["connectionstyle"] = f"arc3,rad={0.3 * far}"
+                columns, rows = np.abs(np.subtract(at[a], at[b]))
+                bent = 0.3 * (columns == 0 and rows > 1) - 0.12 * (rows == 0 and columns > 1)
+                look["connectionstyle"] = f"arc3,rad={bent}"
                 ax.annotate("", at[b], at[a], arrowprops=look)
         for k, text in enumerate(texts):
             face = COLORS["device"] if k == centre else "#d5e3ef" if inside[k] else "white"
             box = {"boxstyle": "round,pad=0.25", "fc": face, "ec": INK, "lw": 0.6, "aa": False}
             look = {"fontsize": 6.5, "ha": "center", "va": "center", "bbox": box}
             ax.text(*at[k], short(text), color="white" if k == centre else INK, **look)
-        if distance:
-            captions.append(f"Context {distance}: {inside.sum()} statements near the orange one.")
-        else:
-            captions.append(f"{len(texts)} statements. Blue: data; orange: flow. Columns: blocks.")
+        what = f"{len(texts)} statements. Blue: data; orange: flow. A column is a block."
+        near_it = f"Context {distance}: {inside.sum()} statements are near the orange one."
+        captions.append(near_it if distance else what)
         frames.append(page)
     return stepper(frames, title="What is near the addition of a scan", captions=captions)
 
@@ -124,7 +123,7 @@ def plane(vectors: np.ndarray, vocabulary: Sequence[str], of_kind: np.ndarray) -
     named = r"fadd (float|double) <ID>, <ID>|load (float|double|i32|i16)|= add i32 <ID>, <ID>"
     for text, point in zip(vocabulary, at, strict=True):
         if re.search(named, text):
-            ax.annotate(short(text), point, (3, 3), textcoords="offset points", fontsize=7)
+            note(ax, short(text), point, (4, -8 if "load" in text else 3), fontsize=7)
     ax.set(xlabel="first component", ylabel="second component")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
@@ -137,9 +136,10 @@ def verdicts(panels: Mapping, clusters: Clusters, base: float, scale: Callable =
     for ax, (split, rows) in zip(axes, panels.items(), strict=True):
         for name, values in rows.items():
             mean, low, high = map(scale, interval(values, clusters))
-            ax.plot([low, high], [name, name], color=GREY, lw=2)
-            ax.plot(mean, name, "o", color=COLORS["vector"])
+            look = {"fmt": "o", "color": COLORS["vector"], "ecolor": GREY, "elinewidth": 2}
+            ax.errorbar(mean, name, xerr=[[mean - low], [high - mean]], **look)
         ax.axvline(base, color=INK, ls="--", lw=1)
+        ax.set_xlabel("share right" if scale is float else "times as fast")
         ax.set_title(f"not seen: {split}", fontsize=9)
         as_rows(ax, list(rows))
     return axes
