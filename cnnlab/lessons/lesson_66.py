@@ -1,13 +1,11 @@
 """The exercises of lesson 66, its drawings, and OpenCL devices in processes of their own."""
 
-import contextlib
 import functools
-import itertools
 import multiprocessing
 import os
 import time
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,18 +36,18 @@ def load_ipython_extension(ipython) -> None:
 def devices() -> list:
     """The OpenCL devices of this machine; PoCL's, which are its cores, with one thread."""
     os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
-    with contextlib.suppress(cl.LogicError if cl else AttributeError):  # no driver, no package
-        return [device for platform in cl.get_platforms() for device in platform.get_devices()]
-    return []
+    try:
+        platforms = cl.get_platforms() if cl else []
+    except cl.LogicError:  # no driver
+        platforms = []
+    return [device for platform in platforms for device in platform.get_devices()]
 
 
 def serve(connection, core: int, source: str, block: tuple[int, int], shared, sizes) -> None:
     """Be an OpenCL device, on one core, and compute rows of c (m, n) = a b as long as some come."""
     os.sched_setaffinity(0, {core})
-    (rows, cols), (m, n) = block, sizes
-    context = cl.Context(devices()[:1])
-    commands = cl.CommandQueue(context)
-    macros = [f"-DROWS={rows}", f"-DCOLS={cols}", "-DNEXT=1"]
+    (rows, cols), (m, n), context = block, sizes, cl.Context(devices()[:1])
+    commands, macros = cl.CommandQueue(context), [f"-DROWS={rows}", f"-DCOLS={cols}", "-DNEXT=1"]
     kernel = cl.Kernel(cl.Program(context, source).build(macros), "gemm")
     c = np.frombuffer(shared, np.float32).reshape(m, n)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -104,7 +102,6 @@ def rates(table: Mapping[str, Sequence[float]], top: float) -> Axes:
     ax.set_xticks(range(len(table)), list(table))
     ax.set(xlabel="results of a work item: rows × columns", ylabel="GFLOP/s")
     ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, 0.92))
-    ax.grid(axis="x", visible=False)
     return ax
 
 
@@ -119,7 +116,6 @@ def lanes(plans: Mapping[str, Sequence]) -> Sequence[Axes]:
         ax.axvline(1e3 * max(device.blocks[-1][1] for device in devices), color=INK, lw=1.5)
         ax.set_yticks((0, -1), ("fast", "slow"))
         ax.set_title(name, loc="left", fontsize=10)
-        ax.grid(axis="y", visible=False)
     axes[-1].set_xlabel("ms; the black line is the barrier")
     return axes
 
@@ -135,10 +131,9 @@ def times(parts: Mapping, blocks: Mapping, share: float, alone: float) -> Sequen
         ax.axhline(alone, color=HUES[1], ls="--", lw=1, label="the fast device alone")
     left.axvline(share, color="grey", ls=":", label="its share by speed")
     left.set(xlabel="share of the fast device", ylabel="ms until the barrier")
-    right.set(xscale="log", xlabel="rows of a block in the queue")
-    right.set_xticks(list(blocks), list(map(str, blocks)))
+    right.set(xscale="log", xlabel="rows of a block in the queue", ylim=(0, None))
+    right.set_xticks(list(blocks), list(map(str, blocks)), minor=False)
     right.minorticks_off()
-    left.set_ylim(0)
     left.legend(frameon=False, fontsize=9)
     return left, right
 
@@ -159,7 +154,7 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
             ax.set(xlim=(0, 1), ylim=(total - 0.4, -0.6), title=f"{name}: {n}")
             ax.axis("off")
         frames.append(axes[0].figure)
-        captions.append(", ".join(f"{n} of {rows[name][0]} {name}" for name, n in counts.items() if name in rows))
+        captions.append(", ".join(f"{counts[name]} of {n} {name}" for name, (n, _) in rows.items()))
     title = "Rows passed on (pale), held (dark), still to come (white)"
     return stepper(frames, title=title, captions=captions)
 
@@ -185,11 +180,10 @@ def diagnosis():
 
 
 def as_cuda(source: str) -> str:
-    """The few words of the next answer in CUDA C."""
+    """The next answer in CUDA C, by its few words."""
     words = {"__kernel": 'extern "C" __global__', "__global ": "", "__local": "__shared__"}
-    words |= {"barrier(CLK_LOCAL_MEM_FENCE)": "__syncthreads()"}
-    words |= {f"get_local_id({k})": f"threadIdx.{axis}" for k, axis in enumerate("xy")}
-    words |= {f"get_group_id({k})": f"blockIdx.{axis}" for k, axis in enumerate("xy")}
+    words |= {"barrier(CLK_LOCAL_MEM_FENCE)": "__syncthreads()", "(0)": ".x", "(1)": ".y"}
+    words |= {"get_local_id": "threadIdx", "get_group_id": "blockIdx"}
     return functools.reduce(lambda text, pair: text.replace(*pair), words.items(), source)
 
 
@@ -229,27 +223,17 @@ __kernel void my_dense(__global const float* x, __global const float* w, __globa
 """)
 
 
-class _OnPaper:
-    """A device that computes `speed` rows a second, half a second after each start."""
-
-    def __init__(self, speed: float):
-        self.speed, self.now, self.rows = speed, 0.0, []
-
-    def start(self, first: int, last: int) -> None:
-        self.now += 0.5 + (last - first) / self.speed
-        self.rows.append((first, last))
-
-
 def _as_guided(plan) -> str:
-    for n, speeds in ((1024, (3, 1)), (4096, kinds.generator().uniform(1, 9, 3)), (20, (5, 1))):
-        devices, left = [_OnPaper(speed) for speed in speeds], n
-        plan(devices, n, lambda each: min(each, key=attrgetter("now")))
-        for first, last in sorted(itertools.chain(*(device.rows for device in devices))):
-            rows = min(left, max(8, left // (2 * len(speeds))))
-            if (first, last) != (n - left, n - left + rows):
-                said = f"expected {rows} from row {n - left} on, got {first} to {last}"
-                return f"{left} rows left, {len(speeds)} devices: {said}"
-            left -= rows
+    for n, n_devices in ((1024, 2), (4096, 3), (20, 2)):
+        rows, left = [], n
+        free = SimpleNamespace(start=lambda *block, rows=rows: rows.append(block))
+        plan([None] * n_devices, n, lambda devices, free=free: free)
+        for block in rows:
+            size = min(left, max(8, left // (2 * n_devices)))
+            if block != (n - left, n - left + size):
+                wanted = f"rows {n - left} to {n - left + size}"
+                return f"{left} rows left, {n_devices} devices: expected {wanted}, got {block}"
+            left -= size
         if left:
             return f"the last {left} of {n} rows were not started"
     return ""
