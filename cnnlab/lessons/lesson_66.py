@@ -2,9 +2,10 @@
 
 import functools
 import multiprocessing
+import operator
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -58,8 +59,7 @@ def serve(connection, core: int, source: str, block: tuple[int, int], shared, si
     while True:
         first, last = connection.recv()
         begin, n_items = time.perf_counter(), (n // cols, (last - first) // rows, 1)
-        offset = 0, first // rows, 0
-        cl.enqueue_nd_range_kernel(commands, kernel, n_items, (32, 1, 1), offset)
+        cl.enqueue_nd_range_kernel(commands, kernel, n_items, (32, 1, 1), (0, first // rows, 0))
         cl.enqueue_copy(commands, c[first:last], buffers[3], src_offset=4 * first * n)  # waits
         connection.send((begin, time.perf_counter(), first, last))
 
@@ -72,10 +72,7 @@ def operands(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def processes(source: str, blocks: tuple, m: int, n: int) -> tuple[list, np.ndarray, np.ndarray]:
-    """A connection to a process for each device, the product that they share, and NumPy's.
-
-    `source` has `gemm`, and each device computes it in blocks of so many rows and columns.
-    """
+    """A connection to a process for each of the `blocks`, the product of all, and NumPy's."""
     context, connections = multiprocessing.get_context("spawn"), []
     shared = context.RawArray("f", m * n)
     for core, block in enumerate(blocks):
@@ -139,10 +136,7 @@ def times(parts: Mapping, blocks: Mapping, share: float, alone: float) -> Sequen
 
 
 def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, int]]) -> Stepper:
-    """Step through an image in pipes: what each stage has sent, of its rows, and what is held.
-
-    `rows` has of each stage how many rows there are, and how many of them the next stage holds.
-    """
+    """Step through an image in pipes: rows that stages `sent`, of how many, and the next holds."""
     frames, captions = [], []
     for counts in sent:
         with style():
@@ -179,12 +173,13 @@ def diagnosis():
     return ["NDRange", "buffer", "address space", "reserved word", "barrier"]
 
 
-def as_cuda(source: str) -> str:
-    """The next answer in CUDA C, by its few words."""
+def translated(model: Callable[[], str]) -> Callable[[], str]:
+    """A model answer in OpenCL C, which returns CUDA C: its few words."""
     words = {"__kernel": 'extern "C" __global__', "__global ": "", "__local": "__shared__"}
     words |= {"barrier(CLK_LOCAL_MEM_FENCE)": "__syncthreads()", "(0)": ".x", "(1)": ".y"}
     words |= {"get_local_id": "threadIdx", "get_group_id": "blockIdx"}
-    return functools.reduce(lambda text, pair: text.replace(*pair), words.items(), source)
+    cuda_c = functools.reduce(lambda text, pair: text.replace(*pair), words.items(), model())
+    return functools.wraps(model)(lambda: cuda_c)
 
 
 def _launch(kernels, x, w, b, z) -> None:
@@ -198,10 +193,11 @@ def _launch(kernels, x, w, b, z) -> None:
     "Item (col, row) brings element (row, first + col) of both tiles; zeros where there is none.",
     "Two barriers: one before the tiles are read, one before they are filled again.",
 )
+@translated
 def tiles():
     """Each number that comes from global memory is used by sixteen items, at the price of two
     barriers for each tile."""
-    return as_cuda(r"""
+    return r"""
 __kernel void my_dense(__global const float* x, __global const float* w, __global const float* b,
                        __global float* z, int N, int D, int O)
 {
@@ -220,14 +216,15 @@ __kernel void my_dense(__global const float* x, __global const float* w, __globa
     }
     if (n < N && o < O) z[n * O + o] = sum + b[o];
 }
-""")
+"""
 
 
 def _as_guided(plan) -> str:
     for n, n_devices in ((1024, 2), (4096, 3), (20, 2)):
         rows, left = [], n
         free = SimpleNamespace(start=lambda *block, rows=rows: rows.append(block))
-        plan([None] * n_devices, n, lambda devices, free=free: free)
+        busy = SimpleNamespace(start=lambda *block, rows=rows: rows.append("a busy device"))
+        plan([busy] * (n_devices - 1) + [free], n, operator.itemgetter(-1))
         for block in rows:
             size = min(left, max(8, left // (2 * n_devices)))
             if block != (n - left, n - left + size):
