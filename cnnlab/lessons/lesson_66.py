@@ -40,7 +40,7 @@ def devices() -> list:
     try:
         platforms = cl.get_platforms() if cl else []
     except cl.LogicError:  # no driver
-        platforms = []
+        return []
     return [device for platform in platforms for device in platform.get_devices()]
 
 
@@ -50,10 +50,9 @@ def serve(connection, core: int, source: str, block: tuple[int, int], shared, si
     (rows, cols), (m, n), context = block, sizes, cl.Context(devices()[:1])
     commands, macros = cl.CommandQueue(context), [f"-DROWS={rows}", f"-DCOLS={cols}", "-DNEXT=1"]
     kernel = cl.Kernel(cl.Program(context, source).build(macros), "gemm")
-    c = np.frombuffer(shared, np.float32).reshape(m, n)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    c, flags = np.frombuffer(shared, "f4").reshape(m, n), cl.mem_flags.COPY_HOST_PTR
     arrays = *operands(m, n), np.zeros(n, np.float32), c
-    buffers = [cl.Buffer(context, flags, hostbuf=array) for array in arrays]
+    buffers = [cl.Buffer(context, flags, hostbuf=array) for array in arrays]  # may be written, too
     kernel.set_args(*buffers, *map(np.int32, (m, n, n, 0)))
     connection.send("ready")
     while True:
@@ -129,8 +128,8 @@ def times(parts: Mapping, blocks: Mapping, share: float, alone: float) -> Sequen
     left.axvline(share, color="grey", ls=":", label="its share by speed")
     left.set(xlabel="share of the fast device", ylabel="ms until the barrier")
     right.set(xscale="log", xlabel="rows of a block in the queue", ylim=(0, None))
-    right.set_xticks(list(blocks), list(map(str, blocks)), minor=False)
-    right.minorticks_off()
+    right.set_xticks(list(blocks), list(map(str, blocks)))
+    right.set_xticks([], minor=True)
     left.legend(frameon=False, fontsize=9)
     return left, right
 
@@ -149,8 +148,7 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
             ax.axis("off")
         frames.append(axes[0].figure)
         captions.append(", ".join(f"{counts[name]} of {n} {name}" for name, (n, _) in rows.items()))
-    title = "Rows passed on (pale), held (dark), still to come (white)"
-    return stepper(frames, title=title, captions=captions)
+    return stepper(frames, title="Rows passed on (pale), held (dark), to come", captions=captions)
 
 
 # --- exercises ------------------------------------------------------------------------------------
