@@ -70,6 +70,7 @@ ONLY = {
     "mpi4py": r"ranks\b|distributed\b|check\.collective|kernels\.allreduce|lessons\b",
     "ipyparallel": r"ranks\.cluster",
     "cupy": r"cuda\b",
+    "pyopencl": r"lessons\.lesson_66",
     "torch": r"measure\.torch_peer",
     "matplotlib": r"(plots|lessons)\b",
 }

@@ -230,7 +230,7 @@ def imports_of(source: str) -> set[str]:
 
 def names(source: str) -> tuple[set[str], set[str]]:
     """The names that a cell takes from elsewhere, and those that it defines."""
-    if result := re.match(r"%%cuda (\w+)", source):
+    if result := re.match(r"%%(?:cuda|opencl) (\w+)", source):
         return set(), {result[1]}
     nodes = list(ast.walk(python(source)))
     made = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}

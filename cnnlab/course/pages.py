@@ -67,7 +67,7 @@ def setup(app: "Sphinx") -> dict[str, bool]:
     from pygments.lexers import CppLexer
     from pygments.token import Operator, Text
 
-    cuda = r"(?s)(%%cuda)([^\n]*\n)(.*)", bygroups(Operator, Text, using(CppLexer))
+    cuda = r"(?s)(%%(?:cuda|opencl))([^\n]*\n)(.*)", bygroups(Operator, Text, using(CppLexer))
     rules = {**IPython3Lexer.tokens, "root": [cuda, *IPython3Lexer.tokens["root"]]}
     app.add_lexer("cnnlab", type("CourseLexer", (IPython3Lexer,), {"tokens": rules}))
     app.connect("source-read", read)

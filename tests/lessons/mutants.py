@@ -17,7 +17,8 @@ SWAPPED = {
 C_SWAPS = [
     (r"\+=", "="), (r"-=", "+="), (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "),
     (r"(?<![<-])<(?![<=])", "<="), (r"<=", "<"), (r">=", ">"), (r"==", "!="), (r"!=", "=="),
-    (r"&&", "||"), (r"\|\|", "&&"), (r"__sync\w+\(.*?\);", ";"), (r"atomicAdd\(.*\);", ";"),
+    (r"&&", "||"), (r"\|\|", "&&"), (r"atomicAdd\(.*\);", ";"),
+    (r"(?:__sync\w+|barrier)\(.*?\);", ";"),
 ]  # fmt: skip
 
 
@@ -45,7 +46,7 @@ class Mutant:
 
 def mutants(source: str) -> list[Mutant]:
     """The mutants of a cell, in order; of Python those in the bodies of functions and classes."""
-    of_cell, seen = (of_cuda if source.startswith("%%cuda") else of_python), {}
+    of_cell, seen = (of_cuda if source.startswith(("%%cuda", "%%opencl")) else of_python), {}
     result = []
     for mutant in of_cell(source):
         n = seen[mutant.key] = seen.get(mutant.key, -1) + 1
@@ -184,7 +185,7 @@ def of_cuda(source: str) -> Iterator[Mutant]:
     name = magic.split()[1]
     for k, line in enumerate(lines):
         code, slashes, comment = line.partition("//")
-        if code.startswith(("#", 'extern "C"', "__global__")):
+        if code.startswith(("#", 'extern "C"', "__global__", "__kernel")):
             continue
         for pattern, other in C_SWAPS:
             for match in re.finditer(pattern, code):
