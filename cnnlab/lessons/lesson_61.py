@@ -84,8 +84,8 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
 @figure
 def unrolled(word: str, depth: int) -> Axes:
     """Draw a network unrolled over the characters of a word: what waits, and where it is cut."""
-    _, ax = plt.subplots(figsize=(7.2, 3.4))
-    ax.set(xlim=(-0.9, len(word) - 0.1), ylim=(-0.6, 3.1))
+    _, ax = plt.subplots(figsize=(7.2, 3.2))
+    ax.set(xlim=(-0.9, len(word) - 0.1), ylim=(-0.6, 2.7))
     ax.axis("off")
     blue, orange, grey = COLORS["vector"], COLORS["device"], "#dddddd"
 
