@@ -123,7 +123,7 @@ def curves(at: Sequence, bits: Mapping, xlabel: str, limits: Mapping) -> Axes:
         ax.axhline(limit, color="black", ls="--", lw=0.7)
     ax.set(ylim=ax.get_ylim(), xlim=ax.get_xlim())
     label_ends(ax, [(at[-1], y, f"{name}: {y:.2f}", INK) for name, y in limits.items()])
-    ax.legend(frameon=False, fontsize=9)
+    ax.legend(frameon=False, fontsize=9, loc="upper right")
     return ax
 
 
