@@ -1,20 +1,17 @@
 """The exercises of lesson 61, its charts and drawings, and clocks for the pieces of a step."""
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.measure.timing import Timing
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, INK, as_rows, colors, figure, measured, note, style
+from cnnlab.plots.style import COLORS, INK, as_rows, colors, figure, label_ends, measured
 
 
 def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, Callable]:
@@ -33,36 +30,29 @@ def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, 
 
         return timed
 
-    own = [clock(piece, name) for name, piece in pieces._asdict().items()]
-    own, adam = type(pieces)(*own), clock(update, "adam")
+    own = pieces._replace(**{name: clock(piece, name) for name, piece in pieces._asdict().items()})
 
     def call() -> None:
         samples.append(Counter())
         start = time.perf_counter()
-        step(own, adam)
+        step(own, clock(update, "adam"))
         samples[-1]["the rest"] = time.perf_counter() - start - sum(samples[-1].values())
 
     def shares() -> dict[str, float]:
-        middle = {name: median(s[name] / sum(s.values()) for s in samples) for name in samples[-1]}
+        middle = {name: np.median([s[name] / s.total() for s in samples]) for name in samples[-1]}
         return {name: share / sum(middle.values()) for name, share in middle.items()}
 
     return call, shares
 
 
-def words(text: str, n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The words of a text as numbers, how often each comes, and edges of equally frequent classes.
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of five, and half the width of its 95 % interval: 2.78 standard errors."""
+    return float(np.mean(values)), 2.78 * float(np.std(values, ddof=1)) / 5**0.5
 
-    The most frequent is 0; words that come once or twice are one. Class k begins at edges[k].
-    """
-    tokens = re.findall(r"\w+|[^\w\s]", text)
-    often = [word for word, n in Counter(tokens).most_common() if n > 2]
-    number = {word: k for k, word in enumerate(often, 1)}
-    ids = np.array([number.get(word, 0) for word in tokens])
-    counts = np.bincount(ids)
-    order = np.argsort(-counts, kind="stable")
-    shares = np.cumsum(counts[order]) / len(ids)
-    edges = np.unique(np.searchsorted(shares, np.arange(n_classes) / n_classes))
-    return np.argsort(order)[ids], counts[order], np.append(edges, len(counts))
+
+def spread(values: Sequence[float]) -> str:
+    """The mean of five and its 95 % interval, as text."""
+    return "{:.3f} ± {:.3f}".format(*interval(values))
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -92,76 +82,102 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
 
 
 @figure
-def curves(bits: Mapping[str, np.ndarray], limits: Mapping[str, float]) -> Axes:
-    """Draw bits a symbol of held-out text over epochs: the mean of five seeds, and their range."""
-    _, ax = plt.subplots(figsize=(7.2, 3.4))
-    ax.set(xlabel="epochs; band: lowest to highest of five seeds", ylabel="bits a character")
-    for (name, seeds), color in zip(bits.items(), colors(list(bits)), strict=True):
-        at = np.arange(1, seeds.shape[1] + 1)
-        ax.plot(at, seeds.mean(0), color=color, label=name)
-        ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
-    for name, limit in limits.items():
-        ax.axhline(limit, color="black", ls="--", lw=1)
-        note(ax, f"{name}: {limit:.2f}", (1, limit), (0, 3), fontsize=9)
-    ax.legend(frameon=False, fontsize=9)
+def unrolled(word: str, depth: int) -> Axes:
+    """Draw a network unrolled over the characters of a word: what waits, and where it is cut."""
+    _, ax = plt.subplots(figsize=(7.2, 3.2))
+    ax.set(xlim=(-0.9, len(word) - 0.1), ylim=(-0.6, 2.7))
+    ax.axis("off")
+    blue, orange, grey = COLORS["vector"], COLORS["device"], "#dddddd"
+
+    def arrow(start: tuple, end: tuple, color: str, ls: str = "-") -> None:
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": color, "ls": ls})
+
+    for t, (x, y) in enumerate(pairwise(word)):
+        for row, text in enumerate((f"E of {x}", f"h{t + 1}", f"scores: {y}?")):
+            look = {"boxstyle": "round", "fc": blue if row == 1 else grey, "ec": "none"}
+            ink = {"color": "white" if row == 1 else INK, "ha": "center", "va": "center"}
+            ax.text(t, row, text, fontsize=9, bbox=look, **ink)
+            if row:
+                arrow((t, row - 0.8), (t, row - 0.2), INK)
+        arrow((t - 0.8, 1.08), (t - 0.2, 1.08), blue, "-" if t else "--")
+        if t % depth:
+            arrow((t - 0.2, 0.88), (t - 0.8, 0.88), orange)
+        elif t:
+            ax.plot([t - 0.5] * 2, [0.5, 1.0], color=orange, lw=2)
+    arrow((len(word) - 1.8, 1.08), (len(word) - 1.2, 1.08), blue, "--")
+    for row, text in ((-0.45, "rows of E, dE, dW: at once"), (2.45, "scores, dO, dh: at once")):
+        ax.plot([-0.3, len(word) - 1.7], [row] * 2, color=grey)
+        ax.text(len(word) / 2 - 1, row + 0.08, text, ha="center", fontsize=9)
     return ax
 
 
-def fronts(T: int) -> Stepper:
-    """Step through a wavefront: a frame a product, of which layer 1 has one a step, layer 2 two."""
-    frames, captions = [], []
-    for now in range(2 * T + 1):
-        with style():
-            ax = Figure((5.6, 1.5)).subplots()
-        ax.set(xlim=(-2, 2 * T + 1), ylim=(0, 2))
-        ax.axis("off")
-        running = []
-        for layer in range(2):
-            ax.text(-0.15, layer + 0.4, f"layer {layer + 1}", ha="right", va="center", fontsize=9)
-            for t in range(T):
-                start, length = (1 + 2 * t, 2) if layer else (t, 1)
-                if start <= now < start + length:
-                    running.append(f"layer {layer + 1} is at time step {t + 1}")
-                color = COLORS["device" if now < start + length else "vector"]
-                color, ink = (color, "white") if start <= now else ("#eeeeee", INK)
-                ax.add_patch(plt.Rectangle((start, layer), length - 0.12, 0.8, color=color))
-                middle = start + length / 2 - 0.06
-                ax.text(middle, layer + 0.4, t + 1, ha="center", va="center", color=ink)
-        captions.append(f"{'; '.join(running).capitalize()}. Threads at work: {len(running)} of 2.")
-        frames.append(ax.figure)
-    return stepper(frames, title="A wavefront of two layers", captions=captions)
+@figure
+def curves(at: Sequence, bits: Mapping, xlabel: str, limits: Mapping) -> Axes:
+    """Draw bits a character: the mean of five seeds, and their range; dashed: what others need."""
+    _, ax = plt.subplots(figsize=(6.4, 3.6))
+    ax.set(xlabel=f"{xlabel}; band: lowest to highest of five seeds", ylabel="bits a character")
+    for (name, seeds), color in zip(bits.items(), colors(list(bits)), strict=True):
+        ax.plot(at, seeds.mean(0), color=color, label=name)
+        ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
+    for limit in limits.values():
+        ax.axhline(limit, color="black", ls="--", lw=0.7)
+    ax.set(ylim=ax.get_ylim(), xlim=ax.get_xlim())
+    label_ends(ax, [(at[-1], y, f"{name}: {y:.2f}", INK) for name, y in limits.items()])
+    ax.legend(frameon=False, fontsize=9, loc="upper right")
+    return ax
 
 
 # --- the exercises --------------------------------------------------------------------------------
 
 
 def _as_leaky(back) -> str:
-    rng = kinds.generator()
-    for shape in ((1, 1), (3, 5)):
-        z, before, dh = (rng.uniform(-1, 1, shape) for _ in range(3))
-        k, s = float(rng.uniform(0.1, 0.9)), 1e-5
-        kept = [array.copy() for array in (dh, z, before)]
-        got = back(dh, z, before, k)
-        if any(not np.array_equal(a, b) for a, b in zip((dh, z, before), kept, strict=True)):
+    rng, (T, B, H) = kinds.generator(), (6, 2, 3)
+    (a, dh), h = rng.uniform(-1, 1, (2, T, B, H)), rng.uniform(-1, 1, (T + 1, B, H))
+    W, k = rng.uniform(-1, 1, (H, H)), float(rng.uniform(0.2, 0.8))
+
+    def slope(da, dW, depth: int) -> float:
+        """How the sum of dh · state grows, by complex steps; each part begins with a constant."""
+        total, state = 0.0, h[0]
+        for t in range(T):
+            state = h[t] if t % depth == 0 else state
+            state = (1 - k) * state + k * np.tanh(a[t] + 1e-20j * da[t] + state @ (W + 1e-20j * dW))
+            total += (dh[t] * state).sum()
+        return 1e20 * total.imag
+
+    for t in range(T):
+        h[t + 1] = (1 - k) * h[t] + k * np.tanh(a[t] + h[t] @ W)
+    arrays = dh, h, a + h[:-1] @ W, W
+    kept, ways = [array.copy() for array in arrays], [rng.uniform(-1, 1, x.shape) for x in (a, W)]
+    for depth in (T, 2, 4, 1):
+        got = back(*arrays, k, depth)
+        if any(not np.array_equal(x, y) for x, y in zip(kept, arrays, strict=True)):
             return "the arrays that are given are changed"
-        if not isinstance(got, tuple) or len(got) != 2:
-            return f"expected a tuple (dz, dbefore), got {type(got).__name__}"
-        for name, grad, (dz, db) in zip(("dz", "dbefore"), got, ((s, 0), (0, s)), strict=True):
-            ends = [(1 - k) * (before + e * db) + k * np.tanh(z + e * dz) for e in (1, -1)]
-            expected = dh * (ends[0] - ends[1]) / (2 * s)
-            if np.shape(grad) != shape or not np.allclose(grad, expected, atol=1e-8):
-                return f"{name}, k = {k:.2f}: expected {expected.ravel()[0]:.6f}, got {grad!r}"
+        if not isinstance(got, tuple) or [np.shape(each) for each in got] != [a.shape, W.shape]:
+            return f"expected a tuple (dz, dW) of shapes {a.shape} and {W.shape}"
+        for n, name in enumerate(("dz", "dW")):
+            expected = slope(ways[0] * (n == 0), ways[1] * (n == 1), depth)
+            found = float((got[n] * ways[n]).sum())
+            if not abs(found - expected) < 1e-7:
+                return (
+                    f"{name}, depth {depth}: slope {expected:.6f} along a line, yours {found:.6f}"
+                )
     return ""
 
 
 @kinds.tested(
     _as_leaky,
-    "h depends on z through the tanh, times k, and on the state before directly, too.",
-    "dz = dh · k · (1 − tanh² z). And which factor has the state before?",
+    "Begin with the last step. What reaches a state: dh of this step, and what came from later.",
+    "From a state two ways lead back: through tanh and W, and past both, times 1 − k. Cut both.",
 )
-def leaky(dh, z, before, k):
-    """What reaches the state before is (1 − k) dh, undamped by tanh."""
-    return dh * k * (1 - np.tanh(z) ** 2), dh * (1 - k)
+def leaky(dh, h, z, W, k, depth):
+    """Past tanh and W the gradient shrinks by 1 − k only; an LSTM's gate learns that factor."""
+    dz, dW, later = np.empty_like(z), np.zeros_like(W), 0
+    for t in reversed(range(len(z))):
+        reached = dh[t] + later
+        dz[t] = reached * k * (1 - np.tanh(z[t]) ** 2)
+        dW += h[t].T @ dz[t]
+        later = dz[t] @ W.T + (1 - k) * reached if t % depth else 0
+    return dz, dW
 
 
 @kinds.labels(
@@ -216,27 +232,9 @@ def challenge_fronts(layers, steps, n_threads):
     while left:
         ready = [
             (layer, t)
-            for layer, t in sorted(left, key=sum)
+            for layer, t in sorted(left, key=lambda task: (sum(task), task))
             if (layer - 1, t) not in left and (layer, t - 1) not in left
         ]
         result.append(ready[:n_threads])
         left -= set(result[-1])
     return result
-
-
-# --- numbers --------------------------------------------------------------------------------------
-
-
-def first_below(values: Sequence[float], limit: float) -> int:
-    """The epoch, counted from 1, after which the first of the values lies below a limit; or 0."""
-    return next((n for n, value in enumerate(values, 1) if value < limit), 0)
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean of five, and half the width of its 95 % interval: 2.78 standard errors."""
-    return float(np.mean(values)), 2.78 * float(np.std(values, ddof=1)) / 5**0.5
-
-
-def spread(values: Sequence[float]) -> str:
-    """The mean of five and its 95 % interval, as text."""
-    return "{:.3f} ± {:.3f}".format(*interval(values))

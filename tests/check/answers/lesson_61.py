@@ -5,14 +5,40 @@ import numpy as np
 from cnnlab.lessons.lesson_61 import challenge_fronts, diagnosis, leaky
 
 
-def by_sech(dh, z, before, k):
-    dz = dh / np.cosh(z) ** 2
-    return k * dz, dh - k * dh
+def by_states(dh, h, z, W, k, depth):
+    """Part by part, with the gradient of the state before beside that of z."""
+    dz = np.zeros_like(z)
+    for first in range(0, len(z), depth):
+        later = np.zeros_like(h[0])
+        for t in reversed(range(first, min(first + depth, len(z)))):
+            later += dh[t]
+            dz[t] = k * later / np.cosh(z[t]) ** 2
+            later = dz[t] @ W.T + later * (1 - k)
+    return dz, np.einsum("tbi,tbj->ij", h[:-1], dz)
 
 
-def in_place(dh, z, before, k):
-    dh *= k
-    return dh * (1 - np.tanh(z) ** 2), dh / k * (1 - k)
+def wrongly(state=0, past=1, turned=True, slope=1, kept=True, cut=0, sign=-1):
+    """The loop with one line wrong."""
+
+    def back(dh, h, z, W, k, depth):
+        dz, dW, later = np.empty_like(z), np.zeros_like(W), 0
+        for t in range(len(z))[::sign]:
+            reached = dh[t] + later
+            dz[t] = reached * k**slope * (1 - np.tanh(z[t]) ** 2)
+            dW += h[t + state].T @ dz[t]
+            later = dz[t] @ (W.T if turned else W) + past * (1 - k) * (reached if kept else dh[t])
+            later = later if cut is None or (t + cut) % depth else 0
+        return dz, dW
+
+    return back
+
+
+def in_place(dh, h, z, W, k, depth):
+    for t in reversed(range(1, len(z))):
+        if t % depth:
+            dh[t - 1] += dh[t] * (1 - k) + dh[t] * k / np.cosh(z[t]) ** 2 @ W.T
+    dz = dh * k / np.cosh(z) ** 2
+    return dz, np.einsum("tbi,tbj->ij", h[:-1], dz)
 
 
 def by_diagonals(layers, steps, n_threads):
@@ -68,15 +94,18 @@ def twice(layers, steps, n_threads):
 SPOTS = [
     "target not shifted", "sound", "gradient not summed", "state not carried", "test text seen",
 ]  # fmt: skip
-RIGHT = [(leaky, by_sech), (diagnosis, SPOTS), (challenge_fronts, by_diagonals)]
+RIGHT = [(leaky, by_states), (diagnosis, SPOTS), (challenge_fronts, by_diagonals)]
 WRONG = [
-    (leaky, lambda dh, z, before, k: (dh * (1 - np.tanh(z) ** 2), dh * (1 - k)), "dz, k"),
-    (leaky, lambda dh, z, before, k: (dh * k * (1 - z**2), dh * (1 - k)), "dz, k"),
-    (leaky, lambda dh, z, before, k: (dh * k * np.tanh(z), dh * (1 - k)), "dz, k"),
-    (leaky, lambda dh, z, before, k: (dh * k / np.cosh(z) ** 2, dh), "dbefore, k"),
-    (leaky, lambda dh, z, before, k: (dh * k / np.cosh(z) ** 2, dh * k), "dbefore, k"),
-    (leaky, lambda dh, z, before, k: (dh * k / np.cosh(z) ** 2, (1 - k) * before), "dbefore, k"),
-    (leaky, lambda dh, z, before, k: dh * k / np.cosh(z) ** 2, "expected a tuple"),
+    (leaky, wrongly(state=1), "dW, depth 6"),
+    (leaky, wrongly(past=0), "dz, depth 6"),
+    (leaky, wrongly(turned=False), "dz, depth 6"),
+    (leaky, wrongly(slope=0), "dz, depth 6"),
+    (leaky, wrongly(kept=False), "dz, depth 6"),
+    (leaky, wrongly(cut=None), "dz, depth 2"),
+    (leaky, wrongly(cut=1), "dz, depth"),
+    (leaky, wrongly(sign=1), "dz, depth"),
+    (leaky, lambda dh, h, z, W, k, depth: by_states(dh, h, z, W, k, depth)[0], "expected a tuple"),
+    (leaky, lambda dh, h, z, W, k, depth: by_states(dh, h, z, W, k, len(z)), "dz, depth 2"),
     (leaky, in_place, "are changed"),
     (diagnosis, ["sound", *SPOTS[1:]], "1 is not sound"),
     (diagnosis, [SPOTS[0], "gradient not summed", *SPOTS[2:]], "2 is not gradient not summed"),
