@@ -17,7 +17,7 @@ export IPP_NONINTERACTIVE = 1
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course quick test break budget setup lab zip assignment render code-table stamp render-check test-lowest browser gpu gpu-report clean
+.PHONY: help course quick test break budget setup lab zip assignment render code-table stamp render-check test-lowest browser gpu gpu-report clean tune-table
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -95,6 +95,9 @@ gpu: setup  ## on a machine with an NVIDIA GPU: its tests, and a report to commi
 
 gpu-report: setup  ## registers, local and shared memory, occupancy of each CUDA kernel; no GPU needed
 	@$(IN_VENV) cnnlab.cuda.occupancy
+
+tune-table: setup  ## measure all schedules of lesson 64 anew, and replay its tuners on them
+	@CNNLAB_STUDY=1 $(IN_VENV) cnnlab.course render 64
 
 clean:  ## remove .venv and build/
 	@rm -rf .venv build
