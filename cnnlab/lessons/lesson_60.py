@@ -55,14 +55,13 @@ def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda
 
 def addresses() -> Stepper:
     """Step through what five windows of 3 × 3, side by side, read from three layouts."""
-    image, frames = np.arange(21).reshape(3, 7), []
+    image, frames, names = np.arange(21).reshape(3, 7), [], ("image", "columns", "rows")
     columns = np.lib.stride_tricks.sliding_window_view(image, (3, 3)).reshape(5, 9).T
     for t in range(9):
         with style():
             page = Figure((4.6, 2.6))
             axes = page.subplots(1, 3, width_ratios=(7, 5, 9))
-        layouts = ("image", image), ("columns", columns), ("rows", columns.T)
-        for ax, (name, numbers) in zip(axes, layouts, strict=True):
+        for ax, name, numbers in zip(axes, names, (image, columns, columns.T), strict=True):
             ax.set(xlim=(-0.1, numbers.shape[1]), ylim=(9, -0.1), title=name, aspect="equal")
             ax.axis("off")
             for (row, column), pixel in np.ndenumerate(numbers):
@@ -137,8 +136,7 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
 )
 def share_of_peak(registers, vectors, latency, per_cycle):
     """R V + V + 1 registers at most; of latency × per_cycle chains (Little's law) there are R V."""
-    windows = (registers - vectors - 1) // vectors
-    return min(1, windows * vectors / (latency * per_cycle))
+    return min(1, (registers - vectors - 1) // vectors * vectors / (latency * per_cycle))
 
 
 @kinds.labels(
@@ -196,12 +194,11 @@ extern "C" __global__ void both_layers(const float* x, const float* w, const flo
     int n = blockIdx.x * 32 + threadIdx.x;
     if (n >= N) return;
     float h[30], y[30];
-    EACH(j, 30) h[j] = b[j];
+    EACH(j, 30) h[j] = b[j], y[j] = c[j];
     for (int t = 0; t < 121; t++) {
         float pixel = x[(n / Q + t / 11) * (Q + 10) + n % Q + t % 11];
         EACH(j, 30) h[j] += w[t * 32 + j] * pixel;
     }
-    EACH(j, 30) y[j] = c[j];
     EACH(i, 30) {
         float tap = 1 / (1 + expf(-h[i]));
         EACH(j, 30) y[j] += v[i * 32 + j] * tap;
