@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cnnlab import cuda
 from cnnlab.check import kinds
-from cnnlab.check.machine_code import counts, spills
+from cnnlab.check.machine_code import bodies, counts, spills
 from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
@@ -21,7 +22,8 @@ LENET5 = NETWORKS["lenet5"]
 def code(kernel) -> tuple[int, float]:
     """Moves to the stack in a kernel's hot loop, and its loads for each multiplication."""
     loads, _, products, _ = counts(kernel)
-    return spills(kernel), loads / products
+    computed = next(iter(bodies(kernel).values())).count("\tlea")  # an address, not a load
+    return spills(kernel), (loads - computed) / products
 
 
 def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
@@ -53,48 +55,43 @@ def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda
 
 def addresses() -> Stepper:
     """Step through what five windows of 3 × 3, side by side, read from three layouts."""
-    frames, captions, sizes = [], [], {"image": (3, 7), "columns": (9, 5), "rows": (5, 9)}
+    image, frames, names = np.arange(21).reshape(3, 7), [], ("image", "columns", "rows")
+    columns = np.lib.stride_tricks.sliding_window_view(image, (3, 3)).reshape(5, 9).T
     for t in range(9):
         with style():
             page = Figure((4.6, 2.6))
             axes = page.subplots(1, 3, width_ratios=(7, 5, 9))
-        for ax, (name, (rows, columns)) in zip(axes, sizes.items(), strict=True):
-            ax.set(xlim=(-0.1, columns), ylim=(9, -0.1), title=name, aspect="equal")
+        for ax, name, numbers in zip(axes, names, (image, columns, columns.T), strict=True):
+            ax.set(xlim=(-0.1, numbers.shape[1]), ylim=(9, -0.1), title=name, aspect="equal")
             ax.axis("off")
-            k, l = divmod(t, 3)
-            read = {
-                "image": {(k, l + n) for n in range(5)},
-                "columns": {(t, n) for n in range(5)},
-                "rows": {(n, t) for n in range(5)},
-            }[name]
-            for row in range(rows):
-                for column in range(columns):
-                    color = COLORS["device"] if (row, column) in read else "#e4e4e4"
-                    ax.add_patch(plt.Rectangle((column, row), 0.9, 0.9, color=color))
+            for (row, column), pixel in np.ndenumerate(numbers):
+                read = {"image": pixel in columns[t], "columns": row == t, "rows": column == t}
+                color = COLORS["device"] if read[name] else "#e4e4e4"
+                ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=color, ec="white", lw=0.8))
+                ax.text(column + 0.5, row + 0.55, pixel, fontsize=5, ha="center", va="center")
         frames.append(page)
-        seen = len({(i // 3, i % 3 + n) for i in range(t + 1) for n in range(5)})
-        captions.append(f"Tap {t + 1} of 9: {5 * (t + 1)} loads so far, of {seen} pixels.")
-    return stepper(frames, title="One tap of five windows, in three layouts", captions=captions)
+    captions = [f"Tap {t} of 9: the next window's is 1, 1, and in rows 9 on." for t in range(1, 10)]
+    return stepper(frames, title="A tap of five windows: numbers of pixels", captions=captions)
 
 
 @measured
-def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), logs: str = "xy") -> Axes:
-    """Draw lines of points {x: y} by name, and levels by name; `logs` are logarithmic axes."""
+def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), knee=None, logs="xy") -> Axes:
+    """Draw lines of points {x: y} by name, levels by name, a knee; `logs` are logarithmic axes."""
     _, ax = plt.subplots(figsize=(7.2, 3.6))
     for (name, points), color in zip(lines.items(), colors(list(lines)), strict=True):
         ax.plot(list(points), list(points.values()), "o-", ms=4, color=color, label=name)
-    for k, (name, at) in enumerate(dict(marks).items()):
-        ax.axhline(at, color=GREY, ls="--", lw=1)
-        look = {"color": GREY, "fontsize": 8, "va": "top" if k else "bottom"}
-        ax.annotate(name, (0, at), (4, -2 if k else 2), ("axes fraction", "data"),
-                    "offset points", **look)  # fmt: skip
+    for (name, at), dashes in zip(dict(marks).items(), ("--", "-."), strict=False):
+        ax.axhline(at, color=GREY, ls=dashes, lw=1, label=name)
+    if knee:
+        ax.axvline(knee[1], color=GREY, ls=":", lw=1, label=knee[0])
     few = max(map(max, lines.values())) < 100
     ax.set_xscale("log", base=2 if few else 10)
+    if few:
+        ax.set_xticks(sorted({at for points in lines.values() for at in points}))
     ax.xaxis.set_major_formatter("{x:g}" if few else "{x:,.0f}")
     if "y" in logs:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
-        ax.set_ylim(ax.get_ylim()[0] / 2)  # room for a name below a level
     else:
         ax.set_ylim(0)
     ax.set(xlabel=x, ylabel=y)
@@ -109,9 +106,10 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
     kinds_of = "conv1", "conv2", "dense", "others"
     for row, each in enumerate(times.values()):
         left, whole = 0.0, sum(each.values())
+        group = {n: next((k for k in kinds_of if n.startswith(k)), "others") for n, _ in each}
         for which in ("forward", "backward", "update", "copy"):
             for k, kind in enumerate(kinds_of):
-                part = sum(t for (n, w), t in each.items() if w == which and kind_of(n) == kind)
+                part = sum(t for (n, w), t in each.items() if (w, group[n]) == (which, kind))
                 look = {"color": LAYERS[k], "hatch": "//" if which == "backward" else None}
                 ax.barh(row, 100 * part / whole, 0.6, 100 * left / whole, edgecolor="white", **look)
                 left += part
@@ -123,77 +121,29 @@ def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
     return as_rows(ax, list(times))
 
 
-def kind_of(layer: str) -> str:
-    """The group of a layer in the chart: "conv1", "conv2", "dense", or "others"."""
-    group = layer if layer.startswith("conv") else layer.rstrip("123")
-    return group if group in ("conv1", "conv2", "dense") else "others"
-
-
 # --- the exercises --------------------------------------------------------------------------------
-
-
-def _as_unfold(unfold) -> str:
-    rng = kinds.generator()
-    for H, W, K in ((3, 3, 3), (5, 7, 2), (9, 8, 4), (6, 6, 1)):
-        x = rng.random((H, W), np.float32)
-        kept, P, Q = x.copy(), H - K + 1, W - K + 1
-        got = np.asarray(unfold(x, K))
-        expected = [x[p : p + K, q : q + K].ravel() for p in range(P) for q in range(Q)]
-        if not np.array_equal(x, kept):
-            return "the image is changed"
-        if got.shape != (K * K, P * Q):
-            return f"{H} × {W}, K={K}: expected shape {(K * K, P * Q)}, got {got.shape}"
-        if not np.array_equal(got, np.array(expected).T):
-            return f"{H} × {W}, K={K}: the shape is right, the numbers are not"
-    many = np.zeros((64, 64), np.float32).view(Counted)
-    many.keys = []
-    unfold(many, 3)
-    if len(many.keys) > 99:
-        return f"64 × 64 pixels are indexed {len(many.keys):,} times: by slices, please"
-    return ""
-
-
-class Counted(np.ndarray):
-    """An image that notes in `keys` how it is indexed."""
-
-    keys: list
-
-    def __getitem__(self, key):
-        self.keys.append(key)
-        return np.asarray(self)[key]
 
 
 @kinds.formula(
     lambda rng: {
-        "windows": int(rng.integers(1, 17)),
-        "bandwidth": float(rng.uniform(1e10, 4e11)),
-        "flops": float(rng.uniform(5e10, 4e11)),
+        "registers": int(rng.choice([16, 32])),
+        "vectors": int(rng.integers(1, 5)),
+        "latency": int(rng.integers(3, 7)),
+        "per_cycle": int(rng.integers(1, 5)),
     },
-    "How many bytes of weights does a multiply-add load if R windows share them? It is two FLOP.",
-    "4 / R bytes for 2 FLOP: R · bandwidth / 2 FLOP/s, and never more than the peak.",
+    "R windows need R · V registers for sums, V for weights, and one for a pixel: which R is most?",
+    "Latency times multiply-adds a cycle is how many chains keep a core busy; never above 1.",
 )
-def share_of_peak(windows, bandwidth, flops):
-    """4 bytes serve R multiply-adds, 2 R FLOP; the roof is where that reaches the peak."""
-    return min(1, windows * bandwidth / (2 * flops))
-
-
-@kinds.tested(
-    _as_unfold,
-    "For one tap (k, l): which part of the image is the tap of all windows? It is a rectangle.",
-    "Row k · K + l of the result is x[k : k + P, l : l + Q], made flat.",
-)
-def unfold(x, K):
-    """A tap of all windows is a rectangle of the image: K² slices, in place of P Q windows."""
-    P, Q = x.shape[0] - K + 1, x.shape[1] - K + 1
-    taps = [x[k : k + P, l : l + Q].ravel() for k in range(K) for l in range(K)]
-    return np.array(taps)
+def share_of_peak(registers, vectors, latency, per_cycle):
+    """R V + V + 1 registers at most; of latency × per_cycle chains (Little's law) there are R V."""
+    return min(1, (registers - vectors - 1) // vectors * vectors / (latency * per_cycle))
 
 
 @kinds.labels(
     ["sound", "unfolding left out", "call price", "compiling timed", "host not waited for"],
     [
         "when does a launch return, and what does a copy wait for?",
-        "what takes as long for one window as for two?",
+        "what takes as long for one window as for two: the sums, or what is around them?",
         "what had been made before the clock started?",
         "what does only the first call do?",
         "is anything wrong here?",
@@ -206,6 +156,56 @@ def diagnosis():
     """1 the copy waits; 2, 6 the call itself takes it; 3 columns cost; 4 the first call; 5 none."""
     first = ["host not waited for", "call price", "unfolding left out"]
     return [*first, "compiling timed", "sound", "call price"]
+
+
+def _as_both_layers(answer) -> str:
+    rng, kernels = (
+        kinds.generator(),
+        answer if hasattr(answer, "launch") else cuda.Kernels(answer()),
+    )
+    N, Q, z = 36, 9, np.full((30, 36), np.nan, np.float32)
+    x = rng.random((N // Q + 10, Q + 10), np.float32)
+    w, v = (rng.standard_normal((taps, 32), np.float32) / 4 for taps in (121, 30))
+    b, c = rng.standard_normal((2, 32), np.float32)
+    seen = np.lib.stride_tricks.sliding_window_view(x, (11, 11)).reshape(N, 121)
+    h = 1 / (1 + np.exp(-(seen.astype(float) @ w + b)))[:, :30]
+    expected = 1 / (1 + np.exp(-(h @ v + c)))[:, :30]
+    with cuda.traced() as traces:
+        kernels.launch("both_layers", (2,), (32,), x, w, b, v, c, z, N, Q)
+    if faults := traces[0].faults():
+        return str(faults[0])
+    if again := traces[0].traffic()["z"]["reads"]:
+        return f"z is read {again:,} times: h stays in registers"
+    return "" if np.allclose(z, expected.T, atol=1e-5) else "the numbers are not right"
+
+
+@kinds.tested(
+    _as_both_layers,
+    "A thread has all 30 sums of its window: after the sigmoid they are the taps of layer 2.",
+    "Unroll loops over sums, so that they have numbers known at compile time; guard n < N.",
+)
+def both_layers():
+    """h never leaves the registers: 240 of 364 bytes a window are gone, and a launch."""
+    return r"""
+#define EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+extern "C" __global__ void both_layers(const float* x, const float* w, const float* b,
+                                       const float* v, const float* c, float* z, int N, int Q)
+{
+    int n = blockIdx.x * 32 + threadIdx.x;
+    if (n >= N) return;
+    float h[30], y[30];
+    EACH(j, 30) h[j] = b[j], y[j] = c[j];
+    for (int t = 0; t < 121; t++) {
+        float pixel = x[(n / Q + t / 11) * (Q + 10) + n % Q + t % 11];
+        EACH(j, 30) h[j] += w[t * 32 + j] * pixel;
+    }
+    EACH(i, 30) {
+        float tap = 1 / (1 + expf(-h[i]));
+        EACH(j, 30) y[j] += v[i * 32 + j] * tap;
+    }
+    EACH(j, 30) z[j * N + n] = 1 / (1 + expf(-y[j]));
+}
+"""
 
 
 def _as_rows_alone(convolve) -> str:

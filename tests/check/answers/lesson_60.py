@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_60 import challenge_rows_alone, diagnosis, share_of_peak, unfold
+from cnnlab import cuda
+from cnnlab.lessons.lesson_60 import both_layers, challenge_rows_alone, diagnosis, share_of_peak
 
 
 def by_view(x, K):
@@ -10,25 +11,22 @@ def by_view(x, K):
     return seen.transpose(2, 3, 0, 1).reshape(K * K, -1)
 
 
-def as_rows(x, K):
-    return by_view(x, K).T
+def edited(*changes):
+    """The model answer in CUDA C, but for some of its text."""
+    source = both_layers.model()()
+    for before, after in changes:
+        assert before in source
+        source = source.replace(before, after)
+    return lambda: source
 
 
-def taps_swapped(x, K):
-    seen = np.lib.stride_tricks.sliding_window_view(x, (K, K))
-    return seen.transpose(3, 2, 0, 1).reshape(K * K, -1)
-
-
-def pixel_by_pixel(x, K):
-    P, Q = x.shape[0] - K + 1, x.shape[1] - K + 1
-    taps = [(k, l) for k in range(K) for l in range(K)]
-    return np.array([[x[p + k, q + l] for p in range(P) for q in range(Q)] for k, l in taps])
-
-
-def in_place(x, K):
-    columns = by_view(x, K)
-    x *= 0
-    return columns
+def by_kernels():
+    """From a cell of %%cuda, with the weights of layer 2 in shared memory."""
+    shared = (
+        "__shared__ float u[960];\n    for (int i = threadIdx.x; i < 960; i += 32) u[i] = v[i];"
+    )
+    shared += "\n    __syncthreads();\n    if (n >= N) return;"
+    return cuda.Kernels(edited(("if (n >= N) return;", shared), ("v[i * 32", "u[i * 32"))())
 
 
 def by_shifts(x, w):
@@ -52,20 +50,57 @@ def not_shifted(x, w):
 
 FIRST = "host not waited for", "call price", "unfolding left out", "compiling timed"
 SPOTS = [*FIRST, "sound", "call price"]
+
+
+def all_chains(registers, vectors, latency, per_cycle):
+    """Without room for weights and a pixel."""
+    return min(1, registers // vectors * vectors / (latency * per_cycle))
+
+
+def one_pixel_short(registers, vectors, latency, per_cycle):
+    return min(1, (registers // vectors - 1) * vectors / (latency * per_cycle))
+
+
+def above_the_peak(registers, vectors, latency, per_cycle):
+    return (registers - vectors - 1) // vectors * vectors / (latency * per_cycle)
+
+
+def latency_alone(registers, vectors, latency, per_cycle):
+    return min(1, (registers - vectors - 1) // vectors * vectors / latency)
+
+
+def fits(registers, vectors, latency, per_cycle):
+    chains = max(R * vectors for R in range(99) if (R + 1) * vectors < registers)
+    return min(chains, latency * per_cycle) / (latency * per_cycle)
+
+
+THROUGH_Z = ("y[j] += v[i * 32 + j] * tap;", "y[j] += v[i * 32 + j] * z[i * N + n];")
 RIGHT = [
-    (share_of_peak, lambda windows, bandwidth, flops: min(windows * bandwidth / 2, flops) / flops),
-    (unfold, by_view),
+    (share_of_peak, fits),
+    (both_layers, by_kernels()),
     (diagnosis, SPOTS),
     (challenge_rows_alone, by_shifts),
 ]
 WRONG = [
-    (share_of_peak, lambda windows, bandwidth, flops: windows * bandwidth / (2 * flops), "share"),
-    (share_of_peak, lambda windows, bandwidth, flops: min(1, bandwidth / (2 * flops)), "share"),
-    (share_of_peak, lambda windows, bandwidth, flops: min(1, windows * bandwidth / flops), "share"),
-    (unfold, as_rows, "expected shape"),
-    (unfold, taps_swapped, "the numbers are not"),
-    (unfold, pixel_by_pixel, "by slices"),
-    (unfold, in_place, "the image is changed"),
+    (share_of_peak, all_chains, "share"),
+    (share_of_peak, one_pixel_short, "share"),
+    (share_of_peak, above_the_peak, "share"),
+    (share_of_peak, latency_alone, "share"),
+    (both_layers, edited(("if (n >= N) return;", "")), "out of bounds"),
+    (both_layers, edited(("1 / (1 + expf(-h[i]))", "h[i]")), "the numbers are not"),
+    (both_layers, edited(("y[j] = c[j]", "y[j] = 0")), "the numbers are not"),
+    (both_layers, edited(("(Q + 10)", "Q")), "the numbers are not"),
+    (
+        both_layers,
+        edited(
+            (
+                "        EACH(j, 30) y[j] +=",
+                "        z[i * N + n] = tap;\n        EACH(j, 30) y[j] +=",
+            ),
+            THROUGH_Z,
+        ),
+        "h stays in registers",
+    ),
     (diagnosis, ["sound", *SPOTS[1:]], "1 is not sound"),
     (diagnosis, [SPOTS[0], "sound", *SPOTS[2:]], "2 is not sound"),
     (diagnosis, [*SPOTS[:2], "call price", *SPOTS[3:]], "3 is not call price"),
