@@ -85,5 +85,4 @@ def lowest(path: Path = PYPROJECT) -> list[str]:
     groups = [table["dependencies"], *table["optional-dependencies"].values()]
     needs = [Requirement(text) for group in groups for text in group]
     bounds = [(need, bound) for need in needs for bound in need.specifier if bound.operator == ">="]
-    where = {need: f"; {need.marker}" if need.marker else "" for need in needs}
-    return [f"{need.name}=={bound.version}{where[need]}" for need, bound in bounds]
+    return [f"{n.name}=={b.version}" + (f"; {n.marker}" if n.marker else "") for n, b in bounds]

@@ -147,7 +147,7 @@ def _as_leaky(back) -> str:
     for t in range(T):
         h[t + 1] = (1 - k) * h[t] + k * np.tanh(a[t] + h[t] @ W)
     arrays = dh, h, a + h[:-1] @ W, W
-    kept, ways = [array.copy() for array in arrays], [rng.uniform(-1, 1, x.shape) for x in (a, W)]
+    kept, lines = [array.copy() for array in arrays], [rng.uniform(-1, 1, x.shape) for x in (a, W)]
     for depth in (T, 2, 4, 1):
         got = back(*arrays, k, depth)
         if any(not np.array_equal(x, y) for x, y in zip(kept, arrays, strict=True)):
@@ -155,12 +155,10 @@ def _as_leaky(back) -> str:
         if not isinstance(got, tuple) or [np.shape(each) for each in got] != [a.shape, W.shape]:
             return f"expected a tuple (dz, dW) of shapes {a.shape} and {W.shape}"
         for n, name in enumerate(("dz", "dW")):
-            expected = slope(ways[0] * (n == 0), ways[1] * (n == 1), depth)
-            found = float((got[n] * ways[n]).sum())
-            if not abs(found - expected) < 1e-7:
-                return (
-                    f"{name}, depth {depth}: slope {expected:.6f} along a line, yours {found:.6f}"
-                )
+            expected = slope(lines[0] * (n == 0), lines[1] * (n == 1), depth)
+            rise = float((got[n] * lines[n]).sum())
+            if not abs(rise - expected) < 1e-7:
+                return f"{name}, depth {depth}: slope {expected:.6f} along a line, yours {rise:.6f}"
     return ""
 
 

@@ -213,8 +213,8 @@ def _as_climber(tuner) -> str:
                 schedule = None
         if len(asked) < 144:
             return f"stops after {len(asked)} of 144 schedules: begin anew somewhere"
-        if (found := asked.index(peak) + 1) > 60:
-            return f"a hill with one top is climbed in {found} trials, and 60 are enough"
+        if (first := asked.index(peak) + 1) > 60:
+            return f"a hill with one top is climbed in {first} trials, and 60 are enough"
     return ""
 
 

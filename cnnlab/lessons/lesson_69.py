@@ -53,7 +53,7 @@ def between(values: Sequence[float], clusters: Clusters, scale: Callable = float
     return "{:.2f} ({:.2f} to {:.2f})".format(*map(scale, interval(values, clusters)))
 
 
-def told(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
+def in_words(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
     """A mean difference in words, none if its interval holds 0; numbers through `scale`."""
     mean, low, high = interval(difference, clusters)
     what = "no difference" if low <= 0 <= high else "more" if mean > 0 else "less"
@@ -171,10 +171,10 @@ def _as_context(find) -> str:
 )
 def in_context(edges, start, distance):
     """A matrix of all pairs isn't needed: the work is that of the edges that are looked at."""
-    found = {start}
+    reached = {start}
     for _ in range(distance):
-        found |= {b for a, b in edges if a in found} | {a for a, b in edges if b in found}
-    return found - {start}
+        reached |= {b for a, b in edges if a in reached} | {a for a, b in edges if b in reached}
+    return reached - {start}
 
 
 def _as_factors(factorise) -> str:

@@ -17,10 +17,10 @@ def by_matrix(edges, start, distance):
 
 def forwards(edges, start, distance):
     """Follows edges from their first end to their second only."""
-    found = {start}
+    reached = {start}
     for _ in range(distance):
-        found |= {b for a, b in edges if a in found}
-    return found - {start}
+        reached |= {b for a, b in edges if a in reached}
+    return reached - {start}
 
 
 def with_itself(edges, start, distance):
