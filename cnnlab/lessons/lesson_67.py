@@ -163,13 +163,7 @@ def best_clock(idle, dynamic, waits, deadline):
 
 def _as_mean(estimate) -> str:
     rng = kinds.generator()
-    for every, n, share in (
-        (0.1, 4, 1),
-        (0.06, 3, 0.5),
-        (0.15, 3, 1),
-        (0.05, 5, 0.37),
-        (0.2, 8, 1),
-    ):
+    for every, n, share in ((0.1, 4, 1), (0.06, 3, 0.5), (0.15, 3, 1), (0.2, 8, 0.37)):
         busy, high, first = rng.uniform(0.2, 0.5), rng.uniform(200, 400), rng.uniform(0, 1)
         ticks = np.add.outer(every * np.arange(30), np.linspace(0, every / n, 200))
         left, period = iter(range(n)), share * every
