@@ -53,8 +53,10 @@ def deadline_without_memory(idle, dynamic, waits, deadline):
     return in_thirds(idle, dynamic, waits, deadline + waits)
 
 
-def forty(read):
-    return sum(read(k / 400) for k in range(40)) / 40
+def backwards(read, every, window):
+    """Begins each run a window earlier than the last, as long as that is in the interval."""
+    n = int(every / window + 0.5)
+    return sum(read(-k * every / n) for k in range(n)) / n
 
 
 def step_by_step(layers, choices, idle, dynamic, deadline):
@@ -89,8 +91,7 @@ SPOTS = ["counter wrapped", "part not counted", "sampled in step", "idle power",
 RIGHT = [
     (best_threads, by_slope),
     (best_clock, in_thirds),
-    (mean_watts, lambda read: np.mean([read(start) for start in np.arange(4) / 40])),
-    (mean_watts, forty),
+    (mean_watts, backwards),
     (diagnosis, SPOTS),
     (challenge_clocks, step_by_step),
 ]
@@ -107,12 +108,12 @@ WRONG = [
     (best_clock, deadline_without_memory, "too late"),
     (best_clock, lambda *given: 1, "are enough"),
     (best_clock, lambda idle, dynamic, waits, deadline: 1 / (deadline - waits), "are enough"),
-    (mean_watts, lambda read: read(0), "a period of"),
-    (mean_watts, lambda read: np.mean([read(0.1 * k) for k in range(40)]), "a period of"),
-    (mean_watts, lambda read: np.mean([read(0.025 * k / 8) for k in range(8)]), "a period of"),
-    (mean_watts, lambda read: np.median([read(k / 400) for k in range(40)]), "a period of"),
-    (mean_watts, lambda read: np.mean([read(k / 800) for k in range(80)]), "more than 40 runs"),
-    (mean_watts, lambda read: (read(0) + read(0.05)) / 2, "a period of"),
+    (mean_watts, lambda read, every, window: read(0), "a period of"),
+    (mean_watts, lambda read, *_: np.mean([read(k / 40) for k in range(4)]), "more than 3 runs"),
+    (mean_watts, lambda read, every, window: (read(0) + read(every / 2)) / 2, "a period of"),
+    (mean_watts, lambda read, e, w: np.mean([read(e * k) for k in range(round(e / w))]), "period"),
+    (mean_watts, lambda read, e, w: np.median([read(w * k) for k in range(round(e / w))]), "a per"),
+    (mean_watts, lambda read, e, w: np.mean([read(w * k / 2) for k in range(round(e / w))]), "per"),
     (diagnosis, ["part not counted", *SPOTS[1:]], "1 is not part not counted"),
     (diagnosis, [SPOTS[0], "sound", *SPOTS[2:]], "2 is not sound"),
     (diagnosis, [*SPOTS[:2], "idle power", *SPOTS[3:]], "3 is not idle power"),
