@@ -148,14 +148,14 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
             ax.axis("off")
         frames.append(axes[0].figure)
         captions.append(", ".join(f"{counts[name]} of {n} {name}" for name, (n, _) in rows.items()))
-    return stepper(frames, title="Rows passed on (pale), held (dark), to come", captions=captions)
+    return stepper(frames, title="Rows passed (pale), some kept (dark), to come", captions=captions)
 
 
 # --- exercises ------------------------------------------------------------------------------------
 
 
 @kinds.labels(
-    ["NDRange", "buffer", "address space", "reserved word", "barrier"],
+    ["address space", "barrier", "buffer", "NDRange", "reserved word"],
     [
         "what do a thousand and 64 have in common?",
         "what does the host know of the place where it lies?",

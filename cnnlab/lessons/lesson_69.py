@@ -56,7 +56,7 @@ def between(values: Sequence[float], clusters: Clusters, scale: Callable = float
 def in_words(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
     """A mean difference in words, none if its interval holds 0; numbers through `scale`."""
     mean, low, high = interval(difference, clusters)
-    what = "no difference" if low <= 0 <= high else "more" if mean > 0 else "less"
+    what = "not told apart" if low <= 0 <= high else "more" if mean > 0 else "less"
     form, unit = ("+.2f", "") if scale is float else (".2f", " times")
     ends = f"{scale(low):{form}} to {scale(high):{form}}"
     return f"{what}, {scale(mean):{form}}{unit} ({ends})"
@@ -170,7 +170,7 @@ def _as_context(find) -> str:
     "An edge leads both ways. The statement itself is not in its own context.",
 )
 def in_context(edges, start, distance):
-    """A matrix of all pairs isn't needed: the work is that of the edges that are looked at."""
+    """A matrix of all pairs isn't needed: the work is all edges, once a step."""
     reached = {start}
     for _ in range(distance):
         reached |= {b for a, b in edges if a in reached} | {a for a, b in edges if b in reached}
@@ -198,7 +198,7 @@ def _as_factors(factorise) -> str:
     "ln(#(i,j) / (k #(i) p_j)), negative ones as 0; U and S of its SVD; columns of U times √S.",
 )
 def factorised(seen, k, dims):
-    """No seed and no rate: what skip-gram approaches by steps, an SVD has at once."""
+    """No seed and no rate: an SVD factorises a clipped version of what skip-gram approaches."""
     noise = seen.sum(0) ** 0.75 / (seen.sum(0) ** 0.75).sum()
     expected = k * seen.sum(1)[:, None] * noise
     pmi = np.log(np.maximum(seen / expected, 1))
