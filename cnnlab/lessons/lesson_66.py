@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cnnlab import cuda
 from cnnlab.check import kinds
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, LAYERS, figure, style
@@ -28,8 +29,14 @@ HUES = COLORS["vector"], COLORS["device"]  # of two devices, or of two kernels
 def load_ipython_extension(ipython) -> None:
     """Register the cell magic: `%%opencl mine` keeps its cell's OpenCL C as the text `mine`."""
 
+    class Text(str):
+        """OpenCL C, launched as the CUDA C that the notebook's `to_cuda` makes of it."""
+
+        def launch(self, *arguments) -> None:
+            cuda.Kernels(ipython.user_ns["to_cuda"](self)).launch(*arguments)
+
     def opencl(line: str, cell: str) -> None:
-        ipython.user_ns[line.strip()] = "\n" + cell  # so that line numbers are the cell's
+        ipython.user_ns[line.strip()] = Text("\n" + cell)  # so that line numbers are the cell's
 
     ipython.register_magic_function(opencl, "cell")
 
@@ -81,9 +88,6 @@ def processes(source: str, blocks: tuple, m: int, n: int) -> tuple[list, np.ndar
         ours.recv()
         connections.append(ours)
     return connections, np.frombuffer(shared, np.float32).reshape(m, n), np.matmul(*operands(m, n))
-
-
-# --- drawings -------------------------------------------------------------------------------------
 
 
 @figure
@@ -151,9 +155,6 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
     return stepper(frames, title="Rows passed (pale), some kept (dark), to come", captions=captions)
 
 
-# --- exercises ------------------------------------------------------------------------------------
-
-
 @kinds.labels(
     ["address space", "barrier", "buffer", "NDRange", "reserved word"],
     [
@@ -193,8 +194,7 @@ def _launch(kernels, x, w, b, z) -> None:
 )
 @translated
 def tiles():
-    """Each number that comes from global memory is used by sixteen items, at the price of two
-    barriers for each tile."""
+    """Sixteen items use each number that comes from global memory; a tile costs two barriers."""
     return r"""
 __kernel void my_dense(__global const float* x, __global const float* w, __global const float* b,
                        __global float* z, int N, int D, int O)

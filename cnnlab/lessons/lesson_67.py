@@ -1,6 +1,5 @@
 """The exercises of lesson 67, its charts, and a counter to prove a sensor on."""
 
-import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -239,6 +238,7 @@ def _as_plan(plan) -> str:
 )
 def challenge_clocks(layers, choices, idle, dynamic, deadline):
     """A layer that waits for memory gains little time from a high clock, and pays all of it."""
+    import itertools
 
     def cost(clocks):
         joules, seconds = 0, 0
