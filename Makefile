@@ -17,7 +17,7 @@ export IPP_NONINTERACTIVE = 1
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course quick test break budget setup lab zip assignment render code-table stamp render-check test-lowest browser gpu gpu-report clean tune-table
+.PHONY: help course quick test break budget setup lab zip assignment render stamp render-check test-lowest browser gpu gpu-report tune-table code-table clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -62,9 +62,6 @@ assignment: setup  ## exercises to hand in, an nbgrader course: LESSONS="05 12 3
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 	@$(IN_VENV) cnnlab.course render $(LESSON)
 
-code-table: export CNNLAB_STUDY = 69-table
-code-table: ; @$(MAKE) render LESSON=69  ## compile, read and time the kernels of lesson 69 here: five minutes
-
 stamp: setup  ## write the lessons' titles, badges, setup cells, answers and all tables anew, running nothing
 	@$(IN_VENV) cnnlab.course stamp $(LESSON)
 
@@ -98,6 +95,9 @@ gpu-report: setup  ## registers, local and shared memory, occupancy of each CUDA
 
 tune-table: setup  ## measure all schedules of lesson 64 anew, and replay its tuners on them
 	@CNNLAB_STUDY=1 $(IN_VENV) cnnlab.course render 64
+
+code-table: setup  ## compile, read and time the kernels of lesson 69 anew: five minutes
+	@CNNLAB_STUDY=69-table $(IN_VENV) cnnlab.course render 69
 
 clean:  ## remove .venv and build/
 	@rm -rf .venv build
