@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from cnnlab.check import kinds
 from cnnlab.measure.timing import Timing
+from cnnlab.measure.timing import mean_interval as interval
 from cnnlab.plots.style import COLORS, INK, as_rows, colors, figure, label_ends, measured
 
 
@@ -43,11 +44,6 @@ def clocked(step: Callable, pieces: tuple, update: Callable) -> tuple[Callable, 
         return {name: share / sum(middle.values()) for name, share in middle.items()}
 
     return call, shares
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean of five, and half the width of its 95 % interval: 2.78 standard errors."""
-    return float(np.mean(values)), 2.78 * float(np.std(values, ddof=1)) / 5**0.5
 
 
 def spread(values: Sequence[float]) -> str:

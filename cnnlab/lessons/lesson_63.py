@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.measure.timing import Timing
+from cnnlab.measure.timing import mean_interval as interval
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure, measured, note, style
 
@@ -233,11 +234,6 @@ def packed(bits: np.ndarray) -> np.ndarray:
 def ones(words: np.ndarray) -> int:
     """The number of ones in an array of words."""
     return int(np.bitwise_count(words).sum())
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean of five, and half the width of its 95 % interval: 2.78 standard errors."""
-    return float(np.mean(values)), 2.78 * float(np.std(values, ddof=1)) / 5**0.5
 
 
 def spread(values: Sequence[float]) -> str:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
+from cnnlab.measure.timing import mean_interval as interval
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, figure, label_ends, style
 
@@ -22,11 +23,6 @@ LINES = (
     COLORS["loops"],
     "#cc79a7",
 )
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean of twenty, and half the width of its 95 % interval: 2.09 standard errors."""
-    return float(np.mean(values)), 2.09 * float(np.std(values, ddof=1)) / len(values) ** 0.5
 
 
 def spread(values: Sequence[float]) -> str:

@@ -177,6 +177,14 @@ def interval(samples: Sequence[float], processes: int = 1) -> tuple[float, float
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of repeated runs, and half the width of its 95 % interval, by Student's t."""
+    from scipy.special import stdtrit
+
+    errors = round(stdtrit(len(values) - 1, 0.975), 2)  # 2.78 of five runs, 2.09 of twenty
+    return float(np.mean(values)), errors * float(np.std(values, ddof=1)) / len(values) ** 0.5
+
+
 def pooled(timings: Sequence[Timing]) -> Timing:
     """The same call timed in several processes, as often in each, as one Timing."""
     samples = tuple(sample for timing in timings for sample in timing.samples)

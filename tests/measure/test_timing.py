@@ -6,7 +6,7 @@ import pytest
 
 from cnnlab.measure import claims
 from cnnlab.measure import timing as measure
-from cnnlab.measure.timing import Ratio, Timing, compare, median_interval, same
+from cnnlab.measure.timing import Ratio, Timing, compare, mean_interval, median_interval, same
 
 
 class Clock:
@@ -103,6 +103,14 @@ def test_timing_refuses_impossible_samples(samples):
 
 
 # Of 20 samples, the 6th and the 15th: P(B(20, 1/2) <= 5) = 0.0207, P(B(20, 1/2) <= 6) = 0.058.
+@pytest.mark.parametrize("n", [5, 20])
+def test_the_interval_of_a_mean_holds_it_in_95_of_100_cases(n):
+    intervals = [mean_interval(row) for row in np.random.default_rng(0).normal(3, 2, (4000, n))]
+    assert np.mean([abs(middle - 3) < half for middle, half in intervals]) == pytest.approx(
+        0.95, abs=0.01
+    )
+
+
 @pytest.mark.parametrize(("n", "rank"), [(1, 1), (3, 1), (5, 1), (6, 1), (9, 2), (11, 2), (20, 6)])
 def test_interval_of_the_median(n, rank):
     assert median_interval(range(n, 0, -1)) == (rank, n + 1 - rank)
