@@ -92,15 +92,14 @@ def plans(group: Mapping[str, Spans]) -> np.ndarray:
     _, axes = plt.subplots(len(group), 1, figsize=(8, 0.6 + 1.3 * len(group)), sharex=True)
     for ax, (name, spans) in zip(axes, group.items(), strict=True):
         last = max(rank for rank, *_ in spans)
-        m = max(i for *_, i in spans)
-        ends = {"F": 0, "B": m, "W": m}
+        m, end = max(i for *_, i in spans), max(end for _, end in spans.values())
+        full = end == max(end for (rank, *_), (_, end) in spans.items() if rank == last)
+        way = {("F", 0)} if full else {("F", 0), ("B", m)}  # up to the last rank, and down
 
-        def framed(rank, kind, i, last=last, ends=ends) -> bool:
-            to_the_end = kind != "W" or (rank == 0) == (i == ends["W"])
-            return to_the_end and (rank == last or ends[kind] == i)
+        def framed(rank, kind, i, last=last, way=way) -> bool:
+            return rank == last or (kind, i) in way
 
         tasks(ax, spans, framed)
-        end = max(end for _, end in spans.values())
         ax.set_title(f"{name}: {end:g} units", fontsize=10, loc="left")
     shown = {kind for spans in group.values() for _, kind, _ in spans}
     keys = [Patch(color=color, label=label) for k, (label, color) in KINDS.items() if k in shown]
@@ -187,9 +186,9 @@ def as_cross_entropy(mine) -> str:
         dz[np.arange(n), labels] -= 1
         world, shares = Counting(size), np.split(z, size, axis=1)
         result = world.run(lambda c, z=shares, k=labels: mine(c, z[c.rank].copy(), k.copy()))
-        for (told, got), right in zip(result, np.split(dz, size, axis=1), strict=True):
-            if not np.isclose(told, loss):
-                return f"{size} ranks: the loss is {loss:.4g}, got {told:.4g}"
+        for (value, got), right in zip(result, np.split(dz, size, axis=1), strict=True):
+            if not np.isclose(value, loss):
+                return f"{size} ranks: the loss is {loss:.4g}, got {value:.4g}"
             if np.shape(got) != right.shape or not np.allclose(got, right):
                 return f"{size} ranks: the loss is right, the gradient is not"
         if (sent := world.sent.sum(1).max()) > 96 * n:
@@ -226,6 +225,8 @@ def as_filled(mine) -> str:
         at, best = f"{size} ranks, {m} micro-batches", 3 * m + size - 1
         if fault := wrong(group, size, m):
             return f"{at}: {fault}"
+        if len(group[0]) < 3 * m:
+            return f"{at}: expected W for each B, got none"
         if (end := max(span.end for span in timed(group))) > best:
             return f"{at}: takes {end:g} units, expected {best}"
         if (most := max(max(held(tasks)) for tasks in group)) > size:
