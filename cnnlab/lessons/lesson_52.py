@@ -94,12 +94,11 @@ def plans(group: Mapping[str, Spans]) -> np.ndarray:
         last = max(rank for rank, *_ in spans)
         m, end = max(i for *_, i in spans), max(end for _, end in spans.values())
         full = end == max(end for (rank, *_), (_, end) in spans.items() if rank == last)
-        way = {("F", 0)} if full else {("F", 0), ("B", m)}  # up to the last rank, and down
-
-        def framed(rank, kind, i, last=last, way=way) -> bool:
-            return rank == last or (kind, i) in way
-
-        tasks(ax, spans, framed)
+        chain = {key for key in spans if key[0] == last or key[1:] == ("F", 0)}
+        if not full:  # the last micro-batch still goes down; its W is the last task of all
+            chain |= {(rank, "B", m) for rank in range(last)}
+            chain ^= {(0, "W", m), (last, "W", m)}
+        tasks(ax, spans, lambda *key, chain=chain: key in chain)
         ax.set_title(f"{name}: {end:g} units", fontsize=10, loc="left")
     shown = {kind for spans in group.values() for _, kind, _ in spans}
     keys = [Patch(color=color, label=label) for k, (label, color) in KINDS.items() if k in shown]

@@ -1,67 +1,61 @@
-"""Pictures of cut networks: what they say in words, and what they draw."""
+"""The cuts and schedules in the cells of lesson 52 are the package's; it draws what it says."""
 
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
-from cnnlab.lessons import lesson_52
-from cnnlab.network import EIGHT, Conv
-from cnnlab.ranks.pipeline import SCHEDULES, plan, timed
+from cnnlab.distributed import trial
+from cnnlab.kernels import composition
+from cnnlab.lessons import lesson_52 as lesson
+from cnnlab.network import EIGHT, LENET5
+from cnnlab.ranks.pipeline import plan, timed
+from tests.lessons import breaking
+
+CELLS = breaking.read(breaking.NOTEBOOKS / "52_cutting_the_network.ipynb")
+PAGE = {"np": np, "lesson": lesson, "composition": composition, "itertools": itertools}
+PAGE |= {"trial": trial, "EIGHT": EIGHT, "LENET5": LENET5, "N": 60}
+exec("\n\n".join(CELLS[k].source for k in breaking.matter(CELLS)), PAGE)
+plt.close("all")  # that picture stands below a definition
 
 
-def test_half_of_a_layer_is_half_of_its_outputs(monkeypatch):
-    shapes = []
-
-    class Noting:
-        def kernel(self, name):
-            return lambda *arrays: shapes.append((name, *(array.shape for array in arrays)))
-
-    monkeypatch.setattr(lesson_52, "find", lambda name: Noting())
-    place = next(place for place in EIGHT.places if isinstance(place.layer, Conv))
-    (c, _, w), (f, rows, columns), k = place.input_shape, place.shape, place.layer.kernel
-    for half, filters, some in zip(
-        lesson_52.HALVES, (f, f // 2, f), (rows, rows, rows // 2), strict=True
-    ):
-        shapes.clear()
-        lesson_52.passes(place, 2, half)()
-        x, weights, y = (2, c, some + k - 1, w), (filters, c, k, k), (2, filters, some, columns)
-        assert shapes == [
-            ("conv_forward", x, weights, (filters,), y),
-            ("conv_backward_input", y, weights, x),
-            ("conv_backward_weights", x, y, weights),
-        ]
+@pytest.mark.parametrize("mine, name", [("gpipe", "gpipe"), ("one_f_one_b", "1f1b")])
+@pytest.mark.parametrize("size, m", [(1, 3), (4, 8), (5, 2)])
+def test_schedules_and_their_times_are_the_packages(mine, name, size, m):
+    group = plan(name, size, m)
+    assert [PAGE[mine](rank, size, m) for rank in range(size)] == [
+        [(task.kind, task.micro) for task in tasks] for tasks in group
+    ]
+    seconds = {"F": 1.5, "B": 2.0}
+    spans = PAGE["play"](PAGE[mine], size, m, lambda rank, kind: seconds[kind])
+    assert spans == {
+        (span.rank, span.task.kind, span.task.micro): (span.begin, span.end)
+        for span in timed(group, seconds)
+    }
 
 
-PLANS = {name: plan(name, 4, 8) for name in SCHEDULES}
+def step_of_package(way, network, n_ranks=2, **options):
+    """Images, labels, and gradients of the whole network that a step of the package has gone."""
+    one = trial.Trial(trial.Counting(1).run(lambda comm: comm)[0], "alone", network, batch=60)
+    run = trial.Counting(n_ranks).run
+    after = run(lambda comm: trial.parameters(comm, way, network, batch=60, **options))[0]
+    replica = one.replica
+    return replica.images, replica.labels, (replica.params.flat - after) * 60 / 0.1
 
 
-def times():
-    return {name: timed(group, lesson_52.pipelines_units(group)) for name, group in PLANS.items()}
+def test_a_pipeline_and_a_cut_within_layers_take_the_packages_step():
+    x, labels, expected = step_of_package("pipeline", "eight")
 
+    def pipeline(comm):
+        stage = PAGE["layers"](EIGHT)[slice(5) if comm.rank == 0 else slice(5, None)]
+        tasks = PAGE["one_f_one_b"](comm.rank, 2, 6)
+        micro = [(x[k : k + 10], labels[k : k + 10]) for k in range(0, 60, 10)]
+        PAGE["pipeline"](comm, stage, tasks, micro)
+        return np.concatenate([layer.grads for layer in stage])
 
-def test_schedules_have_a_panel_each_that_says_how_long_they_take():
-    axes = lesson_52.plans(times(), title="Four schedules")
-    ends = {"gpipe": "33", "1f1b": "33", "interleaved": "28.5", "zero-bubble": "27"}
-    titles = {name: ax.get_title(loc="left") for name, ax in zip(ends, axes, strict=True)}
-    assert all(titles[name].startswith(f"{name}: {end} units") for name, end in ends.items())
-    assert [name for name, said in titles.items() if "light: its second" in said] == ["interleaved"]
-    assert [len(ax.patches) for ax in axes] == [64, 64, 128, 96]
-    keys = [text.get_text() for text in axes[0].get_legend().get_texts()]
-    assert keys == ["forward", "backward", "weights"]
-
-
-def test_a_plan_is_proved_told_and_drawn_beside_the_rungs(capsys):
-    rungs = {"1f1b": PLANS["1f1b"]}
-    mine = [[tuple(task) for task in tasks] for tasks in PLANS["zero-bubble"]]
-    axes = lesson_52.challenge_schedule(mine, rungs, 8)
-    assert axes[0].figure.get_suptitle() == "Your plan takes 27 units"
-    assert capsys.readouterr().out == (
-        "1f1b: 33 units, at most [4, 3, 2, 1] micro-batches held by rank\n"
-        "yours: 27 units, at most [4, 4, 4, 4] micro-batches held by rank\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "mine, text", [(..., "not yet there"), ([[("F", 0, 0)]] * 4, "rank 0 does F of micro-batch 1")]
-)
-def test_a_plan_that_is_none_is_not_drawn(mine, text, capsys):
-    assert lesson_52.challenge_schedule(mine, {"1f1b": PLANS["1f1b"]}, 8) is None
-    assert text in capsys.readouterr().out
+    assert np.allclose(np.concatenate(trial.Counting(2).run(pipeline)), expected, atol=5e-3)
+    PAGE["x"], PAGE["labels"], expected = step_of_package("model", "lenet5")
+    (_, first), (_, second) = trial.Counting(2).run(PAGE["step"], "tensor")
+    w = np.concatenate([first[0][0], second[0][0]])  # of the first convolution, by filters
+    assert np.allclose(w.ravel(), expected[: w.size], atol=5e-3)
