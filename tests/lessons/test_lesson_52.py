@@ -34,6 +34,9 @@ def test_schedules_and_their_times_are_the_packages(mine, name, size, m):
         for span in timed(group, seconds)
     }
 
+    with pytest.raises(ValueError, match="deadlock"):
+        PAGE["play"](lambda rank, size, m: [("B", 0), ("F", 0)], size, m, lambda *task: 1)
+
 
 def step_of_package(way, network, n_ranks=2, **options):
     """Images, labels, and gradients of the whole network that a step of the package has gone."""
