@@ -10,20 +10,20 @@ from matplotlib.patches import Patch
 
 from cnnlab.check import kinds
 from cnnlab.distributed.trial import CALL, Charged, Counting, work
-from cnnlab.kernels import KERNELS
+from cnnlab.kernels import KERNELS, Strategy
 from cnnlab.network import Network
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import GREY, INK, OTHERS, as_rows, colors, figure, label_ends, style
 from cnnlab.ranks.pipeline import Task, held, timed, wrong
 
 
-def charged(comm, rate: float) -> Charged:
-    """Kernels that take a virtual rank CALL seconds each, and 1 / rate for a multiply-add."""
+def kernels(comm=None, rate: float = 2e9) -> Strategy:
+    """The strategy "vector"; on a virtual rank, it takes CALL, and 1 / rate a multiply-add."""
 
     def cost(name: str, arrays: Sequence, took: float) -> float:
         return CALL + work(name, arrays) / rate
 
-    return Charged(KERNELS["vector"], comm, cost)
+    return Charged(KERNELS["vector"], comm, cost) if comm else KERNELS["vector"]
 
 
 def noise(network: Network, n_images: int) -> tuple[np.ndarray, np.ndarray]:
