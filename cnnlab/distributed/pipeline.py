@@ -15,7 +15,7 @@ from cnnlab.training.replica import Replica
 
 
 def stages(network: Network, n: int) -> list[int]:
-    """Where to cut the layers into n stages, the dearest as cheap as can be: n + 1 places.
+    """Where to cut the layers into n stages, the most expensive as cheap as can be: n + 1 numbers.
 
     A layer costs its multiply-adds and its outputs. ValueError where there are fewer layers, or
     branches.
@@ -25,7 +25,7 @@ def stages(network: Network, n: int) -> list[int]:
     if not 1 <= n <= len(costs):
         known = f"at most {len(costs)} stages, as the network has so many layers"
         raise ValueError(f"pipeline: expected {known}, got {n}")
-    best = {0: (0.0, [0])}  # by layers so far: the dearest stage, and the cuts
+    best = {0: (0.0, [0])}  # by layers so far: the most expensive stage, and the cuts
     for k in range(1, n + 1):
         best = {
             stop: min(

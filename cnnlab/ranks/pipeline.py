@@ -177,17 +177,6 @@ def held(tasks: Sequence[Task]) -> list[int]:
     return steps
 
 
-def held_over_time(spans: Sequence[Span]) -> list[list[tuple[float, int]]]:
-    """By rank: from when on it holds how many activations, see `held`."""
-    size, result = 1 + max(span.rank for span in spans), []
-    for rank in range(size):
-        mine = sorted((s for s in spans if s.rank == rank), key=lambda s: s.begin)
-        counts = held([span.task for span in mine])
-        begins = [s.begin if s.task.kind == "F" else s.end for s in mine]
-        result.append([(0.0, 0), *zip(begins, counts, strict=True)])
-    return result
-
-
 def wrong(group: Sequence[Sequence[Task]], size: int, n_micro: int) -> str:
     """What is wrong with a plan for one stage a rank, in words; empty if nothing.
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cnnlab.ranks.pipeline import SCHEDULES, Task, bubble, held, held_over_time, plan, timed, wrong
+from cnnlab.ranks.pipeline import SCHEDULES, Task, bubble, held, plan, timed, wrong
 
 TWICE = {"F": 1, "B": 2, "W": 0}
 
@@ -78,12 +78,6 @@ def test_an_order_in_which_ranks_wait_for_each_other_is_refused():
     second = [Task(kind, 1, i) for i in range(2) for kind in "FB"]
     with pytest.raises(ValueError, match=r"plan: .* got rank 0 before \('B', 0, 1\), rank 1 befo"):
         timed([first, second])
-
-
-def test_activations_are_held_from_the_begin_of_f_to_the_end_of_what_needs_them_last():
-    first, second = held_over_time(timed(plan("1f1b", 2, 2)))
-    assert first == [(0, 0), (0, 1), (1, 2), (4, 1), (6, 0)]
-    assert second == [(0, 0), (1, 1), (3, 0), (3, 1), (5, 0)]
 
 
 @pytest.mark.parametrize(
