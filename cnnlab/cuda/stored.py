@@ -66,7 +66,7 @@ def stand_in(shell) -> None:
             for row in rows or []:
                 if row.output_type == "stream":
                     sys.stdout.write(row.text)
-                elif "data" in row:
+                elif row.output_type != "error":
                     display(row.data, metadata=row.metadata, raw=True)
         return raised
 
