@@ -1,5 +1,6 @@
 """Lesson 20, ranks: programs on them, pictures, and the exercises."""
 
+import contextlib
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from joblib import wrap_non_picklable_objects
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from cnnlab import data, measure
 from cnnlab.check import collective, kinds
@@ -61,34 +63,40 @@ def curves(panels: Mapping[str, Mapping[str, tuple]], marks: Mapping[str, float]
         for (name, (x, y, look)), color in zip(series.items(), np.roll(HUES, -2), strict=False):
             ax.plot(x, y, look, color=color, label=name, markersize=4, lw=1.2)
         for name, at in marks.items():
-            ax.axvline(at, color=GREY, ls="--", lw=1, label=name)
+            ax.axvline(at, color=GREY, ls=":", lw=1.2, label=name)
         ax.set(xscale="log", yscale="log", ylabel=label, **axes)
         ax.minorticks_off()
-        ax.legend(frameon=False, fontsize=8)
+        low, high = ax.get_ylim()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+        ax.yaxis.set_major_formatter("{x:g}")
+    both[0].legend(frameon=False, fontsize=8)
     return both
 
 
 @figure
-def stuck(program: Callable, sizes: Sequence[int], *arguments, link: Link | None = None):
+def stuck(program: Callable, sizes: Sequence[int]):
     """Draw who waits for whom, and in which line, where a program ends in a deadlock."""
-    _, axes = plt.subplots(1, len(sizes), figsize=(4.4 * len(sizes), 2.6), squeeze=False)
-    for ax, size in zip(axes[0], sizes, strict=True):
-        ranks = World(size, link)
-        try:
-            ranks.run(program, *arguments)
-        except Deadlock:
-            angles = np.pi - 2 * np.pi * np.arange(size) / size
-            spots = np.stack([1.6 * np.cos(angles), np.sin(angles)], 1)
-            look = {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=-0.25", "shrinkB": 16}
-            for rank, (request, where) in ranks.waiting.items():
-                look |= {"shrinkA": 16, "color": INK}
-                ax.annotate("", spots[request.peer], spots[rank], arrowprops=look)
-                text = linecache.getline(*where).partition("#")[0].strip()
-                ax.text(*spots[rank] + [0, 0.32], f"rank {rank}: {text}", ha="center", fontsize=7)
-            ax.plot(*spots.T, "o", color=HUES[1], markersize=9)
-        ax.set(title=f"{size} ranks", xlim=(-2.7, 2.7), ylim=(-1.5, 1.5))
+    _, axes = plt.subplots(1, len(sizes), figsize=(4.4 * len(sizes), 2.6))
+    for ax, size in zip(axes, sizes, strict=True):
+        ranks, lines = World(size), set()
+        with contextlib.suppress(Deadlock):
+            ranks.run(program)
+        angles = np.pi - 2 * np.pi * np.arange(size) / size
+        spots = np.stack([np.cos(angles), np.sin(angles)], 1)
+        look = {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=-0.25", "color": INK}
+        for rank, (request, where) in ranks.waiting.items():
+            ends = spots[request.peer], spots[rank]
+            ax.annotate("", *ends, arrowprops=look | {"shrinkA": 9, "shrinkB": 9})
+            lines.add(linecache.getline(*where).partition("#")[0].strip())
+        for rank, spot in enumerate(spots):
+            ax.text(*(1.35 * spot), f"rank {rank}", ha="center", va="center", fontsize=9)
+        ax.plot(*spots.T, "o", color=HUES[1], markersize=9)
+        ax.set_title(
+            f"{len(ranks.waiting)} of {size} ranks wait in\n{'; '.join(lines)}", fontsize=8
+        )
+        ax.set(xlim=(-2.6, 2.6), ylim=(-1.5, 1.5))
         ax.axis("off")
-    return axes[0]
+    return axes
 
 
 def steps(records: Mapping[str, Record]) -> Stepper:
