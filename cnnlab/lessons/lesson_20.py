@@ -24,8 +24,8 @@ from cnnlab.ranks.virtual.faults import Deadlock
 # --- programs on ranks, and times ---------------------------------------------------------------
 
 
-def on(ranks, program: Callable, *arguments, timeout: float | None = None) -> list:
-    """What `program(comm, *arguments)`, a function of the lesson, returns on each of the ranks."""
+def on_real_ranks(ranks, program: Callable, *arguments, timeout: float | None = None) -> list:
+    """What `program(comm, *arguments)` returns on each of the ranks."""
     whole = wrap_non_picklable_objects(lambda comm: program(comm, *arguments))  # and what they use
     return ranks.run(lambda program: program(world()), whole, timeout=timeout)
 

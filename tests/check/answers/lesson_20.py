@@ -133,7 +133,7 @@ WRONG = [
     (reduce, nobody_sends, "deadlock"),
     (scatter, row_by_row, "on 4 ranks: rank 0 sends 3 messages, more than 2"),
     (scatter, all_rows_to_all, "on 2 ranks: rank 1 has not row 1"),
-    (scatter, halves_of_powers_of_two, "raised TypeError"),
+    (scatter, halves_of_powers_of_two, "would be truncated"),
     (from_ranks, lambda cost, latency: doubled(cost, latency, 1), "too small"),
     (from_ranks, lambda cost, latency: 4, "too small"),
     (shift, ring(lambda comm: True), "deadlock"),
