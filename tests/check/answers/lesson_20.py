@@ -45,20 +45,23 @@ def nobody_sends(comm, array):
         comm.Recv(np.empty_like(array), 1)
 
 
-def by_highest_bit(comm, whole, part):
-    """Each rank gets all rows that it passes on; ranks that are not there get none."""
-    n, rows, span = comm.size, whole, 1
-    while span < n:
-        span *= 2
-    while span > 1:
-        span //= 2
-        if comm.rank % (2 * span) == 0 and comm.rank + span < n:
-            comm.Send(rows[span : 2 * span], comm.rank + span)
-            rows = rows[:span]
-        elif comm.rank % (2 * span) == span:
-            rows = np.empty((min(span, n - comm.rank), part.size))
-            comm.Recv(rows, comm.rank - span)
-    part[:] = rows[0]
+def halves(general):
+    """A scatter by halves; if not general, for powers of two alone."""
+
+    def scattered(comm, whole, part):
+        n, rows = comm.size, whole
+        span = 1 << ((n - 1).bit_length() if general else n.bit_length() - 1)
+        while span > 1:
+            span //= 2
+            if comm.rank % (2 * span) == 0 and comm.rank + span < n:
+                comm.Send(rows[span : 2 * span], comm.rank + span)
+                rows = rows[:span]
+            elif comm.rank % (2 * span) == span:
+                rows = np.empty((min(span, n - comm.rank), part.size))
+                comm.Recv(rows, comm.rank - span)
+        part[:] = rows[0]
+
+    return scattered
 
 
 def row_by_row(comm, whole, part):
@@ -73,19 +76,6 @@ def row_by_row(comm, whole, part):
 def all_rows_to_all(comm, whole, part):
     rows = whole if comm.rank == 0 else np.empty((comm.size, part.size))
     comm.Bcast(rows)
-    part[:] = rows[0]
-
-
-def halves_of_powers_of_two(comm, whole, part):
-    rows, span = whole, comm.size // 2
-    while span:
-        if comm.rank % (2 * span) == 0:
-            comm.Send(rows[span:], comm.rank + span)
-            rows = rows[:span]
-        elif comm.rank % (2 * span) == span:
-            rows = np.empty((span, part.size))
-            comm.Recv(rows, comm.rank - span)
-        span //= 2
     part[:] = rows[0]
 
 
@@ -122,7 +112,7 @@ def doubled(cost, latency, factor=2):
 
 RIGHT = [
     (reduce, along_a_tree),
-    (scatter, by_highest_bit),
+    (scatter, halves(general=True)),
     (from_ranks, doubled),
     (shift, ring(lambda comm: comm.rank == 0)),
     (shift, ring(lambda comm: comm.rank % 2 == 1)),
@@ -133,7 +123,7 @@ WRONG = [
     (reduce, nobody_sends, "deadlock"),
     (scatter, row_by_row, "on 4 ranks: rank 0 sends 3 messages, more than 2"),
     (scatter, all_rows_to_all, "on 2 ranks: rank 1 has not row 1"),
-    (scatter, halves_of_powers_of_two, "would be truncated"),
+    (scatter, halves(general=False), "raised TypeError"),
     (from_ranks, lambda cost, latency: doubled(cost, latency, 1), "too small"),
     (from_ranks, lambda cost, latency: 4, "too small"),
     (shift, ring(lambda comm: True), "deadlock"),
