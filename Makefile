@@ -6,6 +6,7 @@ LOWEST_PYTHON ?= $(VENV)/bin/python
 LESSON ?=
 QUICK = "not slow and not mpi and not gpu and not browser"
 PYTEST = pytest -n 4 --dist loadfile
+NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout=300
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
 SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
@@ -37,7 +38,7 @@ test: setup  ## ruff, then the unit tests and every lesson under pytest
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
 	@$(IN_VENV) tests.warm
-	@$(IN_VENV) $(PYTEST) --nbval-lax --nbval-current-env --nbval-cell-timeout=300 notebooks tests
+	@$(IN_VENV) $(PYTEST) --no-loadscope-reorder $(NBVAL) notebooks tests
 
 budget: setup  ## lines of code by room, beside their budgets
 	@$(IN_VENV) tests.test_budget
@@ -85,7 +86,7 @@ gpu: setup  ## on a machine with an NVIDIA GPU: its tests, and a report to commi
 	  $(VENV)/bin/python $(PIP) 'cupy-cuda12x[ctk]' && touch $(VENV)/gpu; }
 	@$(VENV)/bin/python -c 'from cnnlab import cuda; print(cuda.gpu()[1]); raise SystemExit(not cuda.gpu()[0])'
 	@$(IN_VENV) pytest -m gpu tests/cuda
-	@$(IN_VENV) pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=300 notebooks/3*.ipynb
+	@$(IN_VENV) pytest $(NBVAL) notebooks/3*.ipynb
 	@$(IN_VENV) cnnlab train --kernels device --batch 256
 	@$(IN_VENV) cnnlab bench --kernels loops,vector,device --batch 256 --record data/measurements \
 	  $$($(VENV)/bin/python -c 'import torch' 2>/dev/null && echo --against torch)

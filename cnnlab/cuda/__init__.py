@@ -181,9 +181,12 @@ def load_ipython_extension(ipython) -> None:
     """Register the cell magic: `%%cuda mine` compiles its cell's CUDA C to the kernels `mine`.
 
     `%%cuda convolve in step` compiles step.cu with the cell's function `convolve` in place of its
-    own, to the kernels `convolve`.
+    own, to the kernels `convolve`. Without a C++ compiler, cells that need one show what is stored.
     """
     from IPython.core.error import UsageError  # shown as one line, without a traceback
+
+    from cnnlab.cuda import stored
+    from cnnlab.cuda.emulator.compiler import NoCompiler
 
     def cuda(line: str, cell: str) -> None:
         name, _, file = line.strip().partition(" in ")
@@ -196,7 +199,10 @@ def load_ipython_extension(ipython) -> None:
                 old = function_in(whole, name).span()
                 text = whole[: old[0]] + function_in(cell, name)[0] + whole[old[1] :]
             ipython.user_ns[name] = Kernels(text)
+        except NoCompiler:
+            raise
         except (RuntimeError, ValueError) as error:
             raise UsageError(f"%%cuda {name}: {error}") from error
 
+    stored.stand_in(ipython)
     ipython.register_magic_function(cuda, "cell")

@@ -1,25 +1,149 @@
-"""Lesson 20, ranks: its exercises, and what it runs on every rank."""
+"""Lesson 20, ranks: programs on them, pictures, and the exercises."""
 
-import functools
-import time
-from collections.abc import Sequence
+import contextlib
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
+from joblib import wrap_non_picklable_objects
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
+from cnnlab import data, measure
 from cnnlab.check import collective, kinds
-from cnnlab.ranks import collectives, measure, world
-from cnnlab.ranks.record import Event
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import COLORS, GREY, HUES, INK, figure, style
+from cnnlab.ranks import world
+from cnnlab.ranks.record import Record
+from cnnlab.ranks.virtual import Link, World
+from cnnlab.ranks.virtual.cluster import VirtualCluster
+from cnnlab.ranks.virtual.faults import Deadlock
+
+# --- programs on ranks, and times ---------------------------------------------------------------
+
+
+def on_real_ranks(ranks, program: Callable, *arguments, timeout: float | None = None) -> list:
+    """What `program(comm, *arguments)` returns on each of the ranks."""
+    whole = wrap_non_picklable_objects(lambda comm: program(comm, *arguments))  # and what they use
+    return ranks.run(lambda program: program(world()), whole, timeout=timeout)
+
+
+def unit(ranks) -> str:
+    """The unit of times on such ranks."""
+    return "virtual µs" if isinstance(ranks, VirtualCluster) else "µs"
+
+
+def caption(ranks) -> str | None:
+    """The caption of a figure of such times; None stands for the machine."""
+    return f"virtual ranks, {Link()}" if isinstance(ranks, VirtualCluster) else None
+
+
+def an_image() -> tuple[float, float]:
+    """Seconds of an image, forward and backward: on one core here, and in the report."""
+    digits = data.load("auto", n_train=2048, n_test=100)
+    contestants = measure.contestants(["vector"], digits, 64, 1, None)
+    report = data.report()
+    theirs = report["sequential"]["epoch_seconds"] / report["images_per_epoch"]
+    return measure.epochs(contestants, 64, repeats=5)["vector"].median / measure.EPOCH, theirs
+
+
+# --- pictures -----------------------------------------------------------------------------------
+
+
+@figure
+def curves(panels: Mapping[str, Mapping[str, tuple]], marks: Mapping[str, float], **axes):
+    """Draw panels of curves on logarithmic axes: by vertical label, then by name (x, y, style).
+
+    `marks` are vertical lines by name; `axes` go to `set`.
+    """
+    _, both = plt.subplots(1, len(panels), figsize=(9, 3.8))
+    for ax, (label, series) in zip(both, panels.items(), strict=True):
+        for (name, (x, y, look)), color in zip(series.items(), np.roll(HUES, -2), strict=False):
+            ax.plot(x, y, look, color=color, label=name, markersize=4, lw=1.2)
+        for name, at in marks.items():
+            ax.axvline(at, color=GREY, ls=":", lw=1.2, label=name)
+        ax.set(xscale="log", yscale="log", ylabel=label, **axes)
+        ax.minorticks_off()
+        low, high = ax.get_ylim()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+        ax.yaxis.set_major_formatter("{x:g}")
+    both[0].legend(frameon=False, fontsize=8)
+    return both
+
+
+@figure
+def stuck(program: Callable, sizes: Sequence[int]):
+    """Draw who waits for whom, and in which line, where a program ends in a deadlock."""
+    _, axes = plt.subplots(1, len(sizes), figsize=(4.4 * len(sizes), 2.6))
+    for ax, size in zip(axes, sizes, strict=True):
+        ranks, lines = World(size), set()
+        with contextlib.suppress(Deadlock):
+            ranks.run(program)
+        angles = np.pi - 2 * np.pi * np.arange(size) / size
+        spots = np.stack([np.cos(angles), np.sin(angles)], 1)
+        look = {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=-0.25", "color": INK}
+        for rank, (request, where) in ranks.waiting.items():
+            ends = spots[request.peer], spots[rank]
+            ax.annotate("", *ends, arrowprops=look | {"shrinkA": 9, "shrinkB": 9})
+            lines.add(linecache.getline(*where).partition("#")[0].strip())
+        for rank, spot in enumerate(spots):
+            ax.text(*(1.35 * spot), f"rank {rank}", ha="center", va="center", fontsize=9)
+        ax.plot(*spots.T, "o", color=HUES[1], markersize=9)
+        ax.set_title(
+            f"{len(ranks.waiting)} of {size} ranks wait in\n{'; '.join(lines)}", fontsize=8
+        )
+        ax.set(xlim=(-2.6, 2.6), ylim=(-1.5, 1.5))
+        ax.axis("off")
+    return axes
+
+
+def steps(records: Mapping[str, Record]) -> Stepper:
+    """A stepper through broadcasts side by side: a frame whenever a message arrives in one."""
+    times = sorted({round(m.end, 12) for record in records.values() for m in record.messages})
+    frames, captions = [], []
+    for now in times:
+        texts = []
+        with style():
+            page = Figure((4.2, 2.3))
+            axes = page.subplots(1, len(records), sharey=True)
+        for ax, (name, record) in zip(axes, records.items(), strict=True):
+            for e in record.events:
+                if e.kind == "send" and e.begin < now:
+                    end = min(e.end, now) - e.begin
+                    ax.barh(e.rank, 1e6 * end, 0.5, 1e6 * e.begin, color=COLORS["vector"])
+            have = {0} | {m.to for m in record.messages if m.end <= now + 1e-12}
+            for m in record.messages:
+                if m.begin < now:
+                    part = min(1, (now - m.begin) / (m.end - m.begin))
+                    end = 1e6 * min(m.end, now), m.source + part * (m.to - m.source)
+                    look = {"arrowstyle": "->", "color": INK if m.to in have else GREY, "lw": 0.7}
+                    look |= {"shrinkA": 0, "shrinkB": 0}
+                    ax.annotate("", end, (1e6 * m.begin, m.source), arrowprops=look)
+            ax.plot(np.zeros(len(have)), sorted(have), "o", color=COLORS["threads"])
+            ax.set(title=f"{name}: {len(have)} of {record.size}", xlabel="virtual µs")
+            ax.set(xlim=(-0.4, 1.05e6 * times[-1]), ylim=(record.size - 0.5, -0.5))
+            ax.grid(visible=False)
+            texts.append(f"{name}: {len(have)} ranks have it")
+        axes[0].set_ylabel("rank")
+        frames.append(page)
+        captions.append(f"{1e6 * now:.1f} µs. {'; '.join(texts)}.")
+    return stepper(frames, title="A broadcast, flat and along a tree", captions=captions)
+
+
+# --- exercises ----------------------------------------------------------------------------------
 
 
 @kinds.kernel(
     "reduce",
     "Begin plainly: rank 0 receives from all others, in turn, into an array of its own.",
-    "Turn the broadcast round: the rank that received last there sends first here, and adding "
+    "Turn the tree round: the rank that received last there sends first here, and adding "
     "takes the place of copying. Mind numbers of ranks that are no power of two.",
     by=collective.kernel,
 )
 def reduce(comm, array):
-    """A binomial tree again, with other edges: 3 tells 2 here, where it heard from 1."""
+    """A binomial tree again, with other edges: 3 sends to 2 here, where it heard from 1."""
     other, distance = np.empty_like(array), 1
     while distance < comm.size:
         if comm.rank % (2 * distance) == distance:
@@ -31,103 +155,85 @@ def reduce(comm, array):
         distance *= 2
 
 
-@kinds.formula(
-    lambda rng: {"n_ranks": int(2 ** rng.integers(2, 17) + rng.integers(-1, 2))},
-    "How many ranks know after one round, after two, after three?",
-    "After r rounds, 2 to the r ranks know. You want the least r for which that is enough.",
+def not_scattered(program: Callable) -> str:
+    """What is wrong with a scatter along a tree, on 1 to 9 virtual ranks."""
+    for size in range(1, 10):
+        rows, ranks = np.random.default_rng(size).random((size, 7)), World(size)
+
+        def run(comm, rows=rows) -> np.ndarray:
+            part = np.zeros(7)
+            program(comm, rows.copy() if comm.rank == 0 else None, part)
+            return part
+
+        for rank, (part, row) in enumerate(zip(ranks.run(run), rows, strict=True)):
+            if not np.array_equal(part, row):
+                return f"on {size} ranks: rank {rank} has not row {rank}"
+        sent, most = ranks.record.by_pair()[0][0].sum(), (size - 1).bit_length()
+        if sent > most:
+            return f"on {size} ranks: rank 0 sends {sent} messages, more than {most}"
+    return ""
+
+
+@kinds.tested(
+    not_scattered,
+    "Rank 0 sends the second half of the rows to the rank in the middle. Who has what now?",
+    "Both halves go on in the same way: rows first to last are on rank first. Stop at one row.",
 )
-def rounds(n_ranks):
-    """The ranks that know double with each round."""
-    return (n_ranks - 1).bit_length()
+def scatter(comm, whole, part):
+    """Rank 0 still sends P − 1 rows, but pays for log₂ P messages."""
+    rows, first, last = whole, 0, comm.size
+    while last - first > 1:
+        middle = (first + last + 1) // 2
+        if comm.rank == first:
+            comm.Send(rows[middle - first : last - first], middle)
+        elif comm.rank == middle:
+            rows = np.empty((last - middle, part.size), part.dtype)
+            comm.Recv(rows, first)
+        first, last = (first, middle) if comm.rank < middle else (middle, last)
+    part[...] = rows[0]
 
 
 @kinds.formula(
-    lambda rng: {
-        "latency": float(rng.uniform(1e-6, 1e-5)),
-        "bandwidth": float(rng.uniform(1, 20e9)),
-    },
-    "The transfer of s bytes takes s / bandwidth.",
-    "Set s / bandwidth equal to the latency.",
+    lambda rng: {"cost": float(rng.uniform(0.1, 5)), "latency": float(rng.uniform(1, 50))},
+    "Both take the same time on two ranks. On four?",
+    "Double the number of ranks until log₂ P (c + L) is less than (P − 1) c + L.",
 )
-def half_way(latency, bandwidth):
-    """s / bandwidth = latency."""
-    return latency * bandwidth
+def from_ranks(cost, latency):
+    """The longer the latency beside the cost of a send, the later."""
+    rounds = 2
+    while (2**rounds - 1) * cost + latency <= rounds * (cost + latency):
+        rounds += 1
+    return 2**rounds
 
 
-# --- collectives with a log, round trips, messages ------------------------------------------------
+def not_shifted(program: Callable) -> str:
+    """What is wrong with a shift around a ring of virtual ranks, on which no send is eager."""
+    for size in range(2, 8):
+
+        def run(comm) -> float:
+            array = np.full(5, float(comm.rank))
+            blocking = {"Send": comm.Send, "Recv": comm.Recv}
+            program(SimpleNamespace(rank=comm.rank, size=comm.size, **blocking), array)
+            return array.tolist()
+
+        for rank, array in enumerate(World(size, Link(eager=0)).run(run)):
+            if array != 5 * [(rank - 1) % size]:
+                return f"on {size} ranks: rank {rank} has {array[0]:g}, not {(rank - 1) % size}"
+    return ""
 
 
-class TracedComm:
-    """An MPI communicator with a `log` of each send and receive, as `Event`.
-
-    The clock is the machine's, the same for all its ranks. Other operations pass unlogged.
-    """
-
-    def __init__(self, comm):
-        self.comm, self.log = comm, []
-
-    def __getattr__(self, name):
-        return getattr(self.comm, name)
-
-    def _note(self, kind: str, peer: int, buffer, begin: float) -> None:
-        done = time.perf_counter()
-        self.log.append(Event(self.comm.rank, kind, begin, done, peer, buffer.nbytes))
-
-    def Send(self, buffer, dest: int, tag: int = 0) -> None:
-        begin = time.perf_counter()
-        self.comm.Send(buffer, dest, tag)
-        self._note("send", dest, buffer, begin)
-
-    def Recv(self, buffer, source: int, tag: int = 0) -> None:
-        begin = time.perf_counter()
-        self.comm.Recv(buffer, source, tag)
-        self._note("receive", source, buffer, begin)
-
-    def Sendrecv(self, sent, dest: int, tag: int, received, source: int, from_tag: int) -> None:
-        begin = time.perf_counter()
-        self.comm.Sendrecv(sent, dest, tag, received, source, from_tag)
-        self._note("send", dest, sent, begin)
-        self._note("receive", source, received, begin)
-
-
-def fastest(operation: str, n: int, runs: int = 30) -> tuple[list, float, float]:
-    """Runs on every rank: the log of an operation's fastest run on n numbers, of the rank's value.
-
-    Besides, the mean of the rank's own numbers afterwards, and the sum of the means of all rows of
-    `scatter`'s and `gather`'s whole array.
-    """
-    best, log = np.inf, []
-    for _ in range(runs):
-        comm = TracedComm(world())
-        part, whole = np.full(n, comm.rank, np.float32), np.zeros((comm.size, n), np.float32)
-        arguments = {"scatter": (whole, part), "gather": (part, whole)}.get(operation, (part,))
-        comm.Barrier()
-        getattr(collectives, operation)(comm, *arguments)
-        ends = comm.allgather((comm.log[0].begin, comm.log[-1].end))
-        seconds = max(end for _, end in ends) - min(begin for begin, _ in ends)
-        if seconds < best:
-            best, log = seconds, comm.log
-    return log, part.sum() / n, whole.sum() / n
-
-
-def round_trips(n: int, repeats: int = 11) -> dict[str, list[float]]:
-    """Runs on two ranks: seconds of a round trip of n numbers, as an array and as a list."""
-    comm, numbers = world(), np.arange(float(n))
-    listed, peer = numbers.tolist(), 1 - comm.rank
-
-    def array(send_first):
-        for sends in (send_first, not send_first):
-            comm.Send(numbers, peer) if sends else comm.Recv(numbers, peer)
-
-    def pickled(send_first):
-        for sends in (send_first, not send_first):
-            comm.send(listed, peer) if sends else comm.recv(source=peer)
-
-    calls = {"array": array, "list": pickled}
-    calls = {name: functools.partial(call, comm.rank == 0) for name, call in calls.items()}
-    return measure.alternately(comm, calls, repeats)
-
-
-def messages(sizes: Sequence[int]) -> tuple[list[list[float]], float]:
-    """Runs on every rank: samples of the seconds of a message of each size, and of an addition."""
-    return measure.ping_pong(world(), sizes), measure.local_add(world())
+@kinds.tested(
+    not_shifted,
+    "Who can receive while all ranks send?",
+    "Let every other rank receive first.",
+)
+def shift(comm, array):
+    """Of an odd number of ranks, the last and the first both send first: one waits for the other,
+    which is received by rank 1, so there is no cycle."""
+    received = np.empty_like(array)
+    if comm.rank % 2:
+        comm.Recv(received, (comm.rank - 1) % comm.size)
+    comm.Send(array, (comm.rank + 1) % comm.size)
+    if comm.rank % 2 == 0:
+        comm.Recv(received, (comm.rank - 1) % comm.size)
+    array[...] = received

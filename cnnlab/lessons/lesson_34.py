@@ -143,7 +143,7 @@ def timelines(frames: Mapping[str, Sequence[tuple]]) -> Stepper:
         ax.set(xlim=(0, stop), ylim=(4.6, -0.6), xlabel="µs")
         ax.set_yticks(range(5), ["host", *(f"stream {k}" for k in range(4))])
         pages.append(ax.figure)
-    return stepper(pages, title="Two calls of a block; grey: events", captions=[*frames])
+    return stepper(pages, title="Modelled: two calls of a block; grey: events", captions=[*frames])
 
 
 # --- exercises ------------------------------------------------------------------------------------

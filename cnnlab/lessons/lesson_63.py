@@ -118,10 +118,10 @@ def shares(weights: Mapping[str, np.ndarray]) -> Axes:
     _, axes = plt.subplots(1, len(weights), figsize=(7.2, 2.4), sharey=True, sharex=True)
     for ax, (name, w) in zip(axes, weights.items(), strict=True):
         ax.hist(w.ravel(), 80, weights=np.full(w.size, 100 / w.size), color=COLORS["vector"])
-        for step, color, label in ((abs(w).max(), INK, "largest"), (abs(w).mean(), GREY, "mean")):
-            for side in (-1, 1):
-                ax.axvline(side * step / 2, color=color, ls="--", lw=1, label=label)
-                label = None
+        halves = {"half the largest": abs(w).max() / 2, "half the mean": abs(w).mean() / 2}
+        for (label, size), color in zip(halves.items(), (INK, GREY), strict=True):
+            ax.axvline(-size, color=color, ls="--", lw=1, label=label)
+            ax.axvline(size, color=color, ls="--", lw=1)
         ax.set(title=name, xlabel="weight; 0 between the lines")
     axes[0].set_ylabel("of 100 weights")
     axes[1].legend(frameon=False, fontsize=8)

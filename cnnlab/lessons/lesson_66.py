@@ -38,6 +38,7 @@ def load_ipython_extension(ipython) -> None:
     def opencl(line: str, cell: str) -> None:
         ipython.user_ns[line.strip()] = Text("\n" + cell)  # so that line numbers are the cell's
 
+    cuda.load_ipython_extension(ipython)  # for whom the emulator cannot compile
     ipython.register_magic_function(opencl, "cell")
 
 
@@ -144,8 +145,7 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
     for counts in sent:
         with style():
             axes = Figure((4.4, 2.4)).subplots(1, len(rows))
-        for ax, (name, (total, held)) in zip(axes, rows.items(), strict=True):
-            n = counts[name]
+        for ax, (name, (total, held)), n in zip(axes, rows.items(), counts.values(), strict=True):
             colors = [LAYERS[2]] * max(0, n - held) + [HUES[0]] * min(n, held)
             ax.barh(range(total), 1, 0.8, color=[*colors, *["white"] * (total - n)], ec=INK, lw=0.4)
             ax.set(xlim=(0, 1), ylim=(total - 0.4, -0.6), title=f"{name}: {n}")

@@ -1,4 +1,4 @@
-"""Pictures of a run of ranks, virtual or real: what each does when, and who sends to whom.
+"""Pictures of a run of ranks: what each does when, and who sends to whom.
 
 They are drawn from a `cnnlab.ranks.record.Record`. Virtual seconds are called that on the axis.
 """
@@ -24,7 +24,6 @@ KINDS = {
     "computing": (("compute",), COLORS["threads"]),
     "sending": (("send",), COLORS["vector"]),
     "receiving, waiting": (("receive", "wait"), COLORS["loops"]),
-    "between calls": (("between",), COLORS["threads"]),
 }
 FEW = 16  # ranks: each has a label
 ARROWS = 300  # messages; of more, arrows would cover each other
@@ -40,14 +39,10 @@ def over_time(record: Record) -> Axes:
     _, ax = plt.subplots(figsize=(9, 1.2 + record.size * (0.45 if record.size <= FEW else 0.14)))
     scale, unit = unit_of(record)
     for kinds, color in KINDS.values():
-        # A real rank may send and receive at the same time: above and below the line.
-        whole = record.virtual or kinds in (("compute",), ("between",))
-        below, height = -0.3, 0.6 if whole else 0.3
-        below += 0.3 * (height == 0.3 and "wait" in kinds)
         for rank in range(record.size):
             mine = [e for e in record.events if e.rank == rank and e.kind in kinds]
             spans = [(scale * e.begin, scale * (e.end - e.begin)) for e in mine]
-            ax.broken_barh(spans, (rank + below, height), color=color, linewidth=0)
+            ax.broken_barh(spans, (rank - 0.3, 0.6), color=color, linewidth=0)
     ends = [((scale * m.begin, m.source), (scale * m.end, m.to)) for m in record.messages]
     if len(ends) <= ARROWS:
         look = {"arrowstyle": "-|>,head_length=0.3,head_width=0.15", "color": INK, "lw": 0.8}

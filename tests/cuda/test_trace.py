@@ -200,6 +200,35 @@ def test_planted_faults_are_found_and_named(plant):
 BETWEEN_WARPS = """    out[threadIdx.x] = 1;
     if (n) __syncthreads(); else __syncwarp();
     out[63 - threadIdx.x] += 1;"""
+HALVES = """    __shared__ float row[32];
+    unsigned t = threadIdx.x, half = t < 16 ? 0xffff : 0xffff0000;
+    row[t] = a[t];
+    {between}
+    out[t] = row[{other}];"""
+CHAIN = "if (t < 16) __syncwarp(0xffff); if (t >= 8 && t < 24) __syncwarp(0xffff00);"
+
+
+@pytest.mark.parametrize(
+    "between, other, racing",
+    [
+        ("__syncwarp(half);", "t ^ 15", None),
+        ("__syncwarp(half);", "31 - t", "thread"),
+        ("if (t < 16) __syncwarp(0xffff);", "t < 16 ? t + 16 : t", "thread 16"),
+        ("if (t >= 16) __syncwarp(half);", "t < 16 ? t : t - 16", "thread 0"),
+        (CHAIN, "t >= 16 && t < 24 ? t - 16 : t", None),
+        (CHAIN, "t == 24 ? 0 : t", "thread 0"),
+        (CHAIN, "t == 0 ? 16 : t", "thread 16"),  # the chain leads one way only
+        ("__syncwarp(half); if (t < 16) __syncwarp(half); __syncwarp();", "31 - t", None),
+        ("if (t < 16) __syncwarp(0xffff); __syncwarp();", "31 - t", None),
+    ],
+)  # fmt: skip
+def test_a_barrier_of_some_lanes_orders_these_lanes(between, other, racing):
+    source = HALVES.replace("{between}", between).replace("{other}", other)
+    result = trace(kernel(source), floats(32), floats(32), 0).faults()
+    assert {fault.kind for fault in result} == ({"race"} if racing else set())
+    assert not racing or any(racing in fault.text and "row[" in fault.text for fault in result)
+
+
 LEFT_BY_ANOTHER = """    __shared__ float row[32];
     if (blockIdx.x == n) row[threadIdx.x] = 1;
     out[blockIdx.x * 32 + threadIdx.x] = row[threadIdx.x];"""

@@ -173,6 +173,8 @@ def test_printf_and_assert(capsys):
         ("cudaMalloc(0, 0);", "", r"does not know cudaMalloc: line 4: cudaMalloc\(0, 0\);"),
         ("__shared__ int x = 0;", "", "without initial values, got line 4: __shared__ int x = 0;"),
         ("__half x = 0;", "", "not know __half"),
+        ("int* p = (int*)malloc(4); free(p);", "", r"does not know malloc: line 4: int\* p"),
+        ("delete[] out;", "", r"does not know delete: line 4: delete\[\] out;"),
         ("__nanosleep(5);", "", r"(?s)kernel.cu:4.*not know __nanosleep\n    __nanosleep\(5\);"),
         ("out[0] =\n    b;", "", r"(?s)kernel.cu:5.*'b' was not declared.*\n    b;"),
     ],

@@ -94,4 +94,7 @@ def test_a_place_where_nothing_can_be_written_is_refused(tmp_path, place):
     files.check_writable("save", tmp_path / "a-file")
     with pytest.raises(ValueError, match=r"save: expected a writable file, got .*: it is a device"):
         files.check_writable("save", os.devnull)
+    (tmp_path / "a-file").chmod(0o444)
+    with pytest.raises(ValueError, match=r"writable file, got .*a-file: it is .* read-only"):
+        files.check_writable("save", tmp_path / "a-file")
     assert names(tmp_path) == ["a-file"] and (tmp_path / "a-file").read_text() == "old"

@@ -25,11 +25,18 @@ ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
 
 
+NONE = "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
+
+
+class NoCompiler(RuntimeError):
+    """There is no C++ compiler on this machine."""
+
+
 @functools.cache
 def compiler() -> list[str]:
     """The command of a C++ compiler: CXX, as conda sets it, the system's, or that of ziglang.
 
-    Raises RuntimeError without one.
+    Raises NoCompiler without one.
     """
     for command in (shlex.split(os.environ.get("CXX", "")), ["g++"], ["clang++"], ["c++"]):
         if command and shutil.which(command[0]):
@@ -37,9 +44,7 @@ def compiler() -> list[str]:
     try:
         import ziglang
     except ImportError:
-        raise RuntimeError(
-            "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
-        ) from None
+        raise NoCompiler(NONE) from None
     return [str(Path(ziglang.__file__).with_name("zig")), "c++"]
 
 
@@ -47,7 +52,7 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     """Compile C++ to a shared library, cached under a digest of its text and options.
 
     With -Wall among the options, the compiler's warnings about the kernel lie beside the library,
-    see `warnings`. Raises RuntimeError with the compiler's errors.
+    see `warnings`. Raises RuntimeError with the compiler's errors, NoCompiler without one.
     """
     command = [*compiler(), *ALWAYS, *options]
     digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]

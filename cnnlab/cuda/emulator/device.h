@@ -50,7 +50,7 @@ struct Fibre {
     unsigned place;        // which of the source's barriers that is
     uint32_t mask, from;   // in a warp: the lanes that take part, and the one to read
     uint64_t value;        // what it gives, and what it finds
-    uint32_t barriers, warp_steps;  // how many this thread has passed
+    uint32_t barriers, warp_steps;  // how many this thread has passed; shuffles order no memory
     uint64_t step;  // a number for the iteration of each loop that it is in
     bool left;             // it has reached a `return;`
     dim3 index;
@@ -100,7 +100,6 @@ QUIET __attribute__((noinline)) static uint64_t wait(State state, unsigned place
     me.line = line;
     emulator_switch(&me.stack, scheduler);
     me.barriers += state == AT_BARRIER;
-    me.warp_steps += state == AT_WARP;  // a shuffle does not order memory
     in_kernel = true;
     return me.value;
 }
@@ -127,10 +126,12 @@ static bool watched;  // whether this block is traced
 static void choose(size_t block, size_t total);
 static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where);
 static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared);
+static void note_partial(uint32_t warp, uint32_t lanes);
 #define NOTE(address, flags) emulator::note(address, sizeof *(address), flags, __builtin_return_address(0))
 #else
 inline void choose(size_t, size_t) {}
 inline void note_array(const char*, const void*, size_t, size_t, bool) {}
+inline void note_partial(uint32_t, uint32_t) {}
 #define NOTE(address, flags)
 #endif
 

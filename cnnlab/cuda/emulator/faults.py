@@ -72,8 +72,9 @@ class Accesses:
     `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
     outside it; `line` is the line of the source, and `place` the instruction; `step` is a number
     for each iteration of the loops around it; `flags` has WRITE, ATOMIC and so on;
-    `barriers` and `warp_steps` count the barriers of the block, and of the warp, that the thread
-    had passed.
+    `barriers` and `warp_steps` count the barriers of the block, and of the whole warp, that the
+    thread had passed; `partial` has a row for each __syncwarp of some lanes: the accesses `before`
+    it, its block, warp and lanes, a bit for each.
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
@@ -101,6 +102,7 @@ class Accesses:
     sampled: tuple[int, int] | None = None
     fenced: bool = False
     touched: np.ndarray | None = None
+    partial: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.thread)
@@ -121,6 +123,9 @@ class Accesses:
         names = [column.name for column in fields(self) if column.type is np.ndarray]
         columns = {name: getattr(self, name)[rows] for name in names}
         columns["index"] = columns["index"] + np.arange(len(rows)) - np.repeat(np.cumsum(n) - n, n)
+        if self.partial is not None:
+            columns["partial"] = self.partial.copy()
+            columns["partial"]["before"] = np.append(0, np.cumsum(n))[self.partial["before"]]
         return replace(self, **columns)
 
     def _of_array(self, attribute: str, missing) -> np.ndarray:
@@ -233,7 +238,8 @@ class Accesses:
             (epoch, warp, known),
             (step, self.thread, known),
         ):
-            for a, b in self._conflicts(keys, who, np.flatnonzero(rows)):
+            partly = who is self.thread and self.partial is not None and len(self.partial) > 0
+            for a, b in self._conflicts(keys, who, np.flatnonzero(rows), partly):
                 lines = *sorted((int(self.line[a]), int(self.line[b]))), int(self.array[a])
                 if lines in seen or (who is self.block and self._handed_over(everywhere, a, b)):
                     continue
@@ -252,6 +258,16 @@ class Accesses:
             result[now] = (own[now] == own[after]) & compared[after]
         return result & (self.flags & WRITE == 0)
 
+    def _parted(self, a: int, b: int) -> bool:
+        """Whether __syncwarp's of some lanes order two accesses of a warp, lane by lane."""
+        a, b = sorted((a, b))
+        rows = self.partial[(self.partial["before"] > a) & (self.partial["before"] <= b)]
+        rows = rows[(rows["block"] == self.block[a]) & (rows["warp"] == self.thread[a] // WARP)]
+        after = 1 << int(self.thread[a]) % WARP  # the lanes that come after a
+        for lanes in rows["lanes"].tolist():
+            after |= lanes if lanes & after else 0
+        return bool(after >> int(self.thread[b]) % WARP & 1)
+
     def _handed_over(self, keys: np.ndarray, a: int, b: int) -> bool:
         """Whether, with a fence, block after block changes one element between two accesses.
 
@@ -268,8 +284,11 @@ class Accesses:
         kind = int(self.flags[row]) & (WRITE | ATOMIC)
         return f"{self._who(row)} {verbs[kind]} it in line {self.line[row]}"
 
-    def _conflicts(self, keys, who, rows) -> Iterator[tuple[int, int]]:
-        """Pairs of accesses with equal keys and different `who`: one a write, not both atomic."""
+    def _conflicts(self, keys, who, rows, partly=False) -> Iterator[tuple[int, int]]:
+        """Pairs of accesses with equal keys and different `who`: one a write, not both atomic.
+
+        One pair of each key at most; if `partly`, none that some lanes' barriers have parted.
+        """
         if not len(rows):
             return
         _, group = np.unique(keys[rows], return_inverse=True)
@@ -284,13 +303,16 @@ class Accesses:
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.flatnonzero(bad))
         # One example per set of lines will do, and there are few sets: some 500 groups show all.
-        for start in starts[:: max(1, len(starts) // 500)]:
+        for start in starts[:: 1 if partly else max(1, len(starts) // 500)]:
             members = order[start : np.searchsorted(group[order], group[order[start]], "right")]
             writers = members[flags[members] & WRITE > 0]
             writers = writers[np.argsort(flags[writers] & ATOMIC, kind="stable")]
-            for i in (writers[0], *writers[who[writers] != who[writers[0]]][:1]):
+            first = (writers[0], *writers[who[writers] != who[writers[0]]][:1])
+            for i in writers if partly else first:
                 partner = (who[members] != who[i]) & ((flags[members] | flags[i]) & WRITE > 0)
                 partner &= (flags[members] & flags[i] & ATOMIC) == 0
-                if partner.any():
-                    yield int(rows[i]), int(rows[members[partner][0]])
+                pairs = ((int(rows[i]), int(rows[j])) for j in members[partner])
+                pair = next((p for p in pairs if not (partly and self._parted(*p))), None)
+                if pair:
+                    yield pair
                     break

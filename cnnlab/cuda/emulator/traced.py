@@ -29,6 +29,7 @@ ACCESS = np.dtype(
     + [(name, "u4") for name in ("block", "thread", "barriers", "warp_steps", "bytes", "flags")]
 )
 TOUCH = np.dtype([("address", "u8"), ("block", "u4"), ("flags", "u4")])
+PARTIAL = np.dtype([("before", "u8")] + [(n, "u4") for n in ("block", "warp", "lanes", "unused")])
 ARRAY = np.dtype(
     [(name, "u8") for name in ("start", "bytes", "item", "shared")] + [("name", "S40")]
 )
@@ -159,6 +160,7 @@ class Traced(Emulated):
         sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
         more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
         more["fenced"] = "__threadfence" in code(self.source)
+        more["partial"] = self._rows("trace_partials", PARTIAL).copy()
         more["touched"] = touched(self._rows("trace_touches", TOUCH), known)
         arrays = [array for _, _, array in known]
         return Trace(name, tuple(sizes[3:]), arrays, **columns, **more)

@@ -14,15 +14,17 @@ struct Array {
 };
 struct Window { uint64_t start, end; };  // memory that may be accessed: an argument and around it
 struct Beyond { uint64_t where; int64_t index; uint32_t size, block, thread, times; };
+struct Partial { uint64_t before; uint32_t block, warp, lanes, unused; };  // accesses before it
 struct Touch { uint64_t address; uint32_t block, flags; };  // of a block's: the first of a sector
 static Access* accesses;
 static Touch* touches;
+static Partial* partials;
 static uint32_t* latest;  // for each sector of all windows, 1 + the number of its latest touch
 static Array arrays[64];
 static const Window* windows;
 static Beyond beyond[65];  // the last: for what finds no room
 static size_t n_accesses, room_for, most_accesses, n_arrays, n_windows, n_beyond;
-static size_t n_touches, room_for_touches;
+static size_t n_touches, room_for_touches, n_partials, room_for_partials;
 static const size_t SECTOR = 32;  // bytes: the least that a GPU fetches
 enum { FETCH = 4 };  // of a touch: the block reads the sector before it writes there
 static size_t n_watched, n_to_watch, n_before;  // blocks that are traced; accesses of earlier ones
@@ -103,6 +105,15 @@ QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t fl
     back_to_kernel();
 }
 
+static void note_partial(uint32_t warp, uint32_t lanes) {  // a __syncwarp of some of a warp's lanes
+    if (!watched) return;
+    if (n_partials == room_for_partials) {
+        room_for_partials = 2 * room_for_partials + 1024;
+        partials = (Partial*)realloc(partials, room_for_partials * sizeof(Partial));
+    }
+    partials[n_partials++] = {n_accesses, block_number(), warp, lanes, 0};
+}
+
 static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared) {
     for (size_t i = 0; i < n_arrays; i++)
         if (arrays[i].start == (uint64_t)start) return;
@@ -165,6 +176,7 @@ EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most, 
     emulator::n_windows = n;
     emulator::most_accesses = most;
     emulator::n_accesses = emulator::n_arrays = emulator::n_beyond = emulator::n_touches = 0;
+    emulator::n_partials = 0;
     size_t sectors = 0;
     for (size_t i = 0; i < n; i++) sectors += (windows[i].end - windows[i].start) / emulator::SECTOR;
     emulator::latest = (uint32_t*)calloc(sectors + 1, sizeof(uint32_t));
@@ -173,10 +185,13 @@ EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most, 
 EXPORT void trace_end() {  // give the memory back
     free(emulator::accesses);
     free(emulator::touches);
+    free(emulator::partials);
     free(emulator::latest);
     emulator::accesses = nullptr;
     emulator::touches = nullptr;
+    emulator::partials = nullptr;
     emulator::n_accesses = emulator::room_for = emulator::room_for_touches = 0;
+    emulator::n_partials = emulator::room_for_partials = 0;
 }
 #define ROWS(name, Row)                                       \
     EXPORT size_t trace_##name(const emulator::Row** first) { \
@@ -185,6 +200,7 @@ EXPORT void trace_end() {  // give the memory back
     }
 ROWS(accesses, Access)
 ROWS(touches, Touch)
+ROWS(partials, Partial)
 ROWS(arrays, Array)
 ROWS(beyond, Beyond)
 EXPORT size_t trace_watched() { return emulator::n_watched; }

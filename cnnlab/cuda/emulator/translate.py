@@ -15,7 +15,7 @@ INCLUDED = re.compile(
 UNSUPPORTED = re.compile(
     r"cooperative_groups|\bcg::|#[ \t]*include[^\n]*|<<<|__managed__|__cluster_dims__|\basm\b|"
     r"\bwmma\b|\bcuda::|\bcuda[A-Z]\w*|\b(?:texture|surface)\b|\btex[123]D\w*|\bcurand\w*|__nv_bfloat16|"
-    r"\bhalf2\b|\bint\s+main\b"
+    r"\bhalf2\b|\bint\s+main\b|\b(?:malloc|free|new|delete)\b"
 )
 ALIGN = r"(?:__align__|alignas)\s*\(\s*\w+\s*\)"
 SHARED = re.compile(

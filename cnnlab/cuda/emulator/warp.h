@@ -52,6 +52,13 @@ QUIET inline unsigned vote(int line, unsigned mask, bool value) {
     return meet(AT_VOTE, mask, value, 0, line);
 }
 
+// After a __syncwarp: if its mask has all lanes, it is a step of the warp; else it orders some.
+static void synchronized(size_t first, size_t last, uint32_t mask, uint32_t group) {
+    bool all = (mask | ~(0xffffffff >> (warpSize - (last - first)))) == 0xffffffff;
+    for (size_t i = first; all && i < last; i++) fibres[i].warp_steps += group >> (i - first) & 1;
+    if (!all) note_partial(first / warpSize, group);
+}
+
 // Give each thread of a group what it asked for. `first` is the first thread of the warp.
 static bool exchange(size_t first, uint32_t group) {
     uint64_t values[32], ballot = 0;
@@ -94,6 +101,7 @@ static bool release_warp(size_t first, size_t last) {
                 complete = false;
         }
         if (!complete) continue;
+        if (f.state == AT_WARP) synchronized(first, last, f.mask, group);
         if (!exchange(first, group)) return false;
         released = true;
     }
