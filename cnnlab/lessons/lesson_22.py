@@ -1,7 +1,4 @@
-"""Lesson 22, data parallelism: what a rank trains with, drawings, and the exercises.
-
-The lesson defines a step and ways to add up gradients; here they are always arguments.
-"""
+"""Lesson 22, data parallelism: what a rank trains with, drawings, and the exercises."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,11 +86,8 @@ def curves(x: Sequence, series: Mapping[str, Sequence], bounds: Mapping[str, Seq
     return ax
 
 
-Bar = tuple[int, str, float, float]  # the row in a timeline, a word, from when to when
-
-
-def bars(ranks: World, computed: Sequence[str], sent: Sequence[str]) -> list[Bar]:
-    """The timeline of rank 0 and of its link, by the words for both, in their order."""
+def bars(ranks: World, computed: Sequence[str], sent: Sequence[str]) -> list[tuple]:
+    """What rank 0 computes (row 0), its link carries (1): (row, word, begin, end), in order."""
     record, link = ranks.record, ranks.link
     work = [e for e in record.events if (e.rank, e.kind) == (0, "compute")]
     result = [(0, word, e.begin, e.end) for word, e in zip(computed, work, strict=True)]
@@ -102,7 +96,7 @@ def bars(ranks: World, computed: Sequence[str], sent: Sequence[str]) -> list[Bar
     return result
 
 
-def timeline(timelines: Mapping[str, Sequence[Bar]]) -> Stepper:
+def timeline(timelines: Mapping[str, Sequence[tuple]]) -> Stepper:
     """A stepper through timelines, one above the other, with a frame for each end of a bar."""
     every = [bar for group in timelines.values() for bar in group]
     tints = dict(zip(dict.fromkeys(bar[1] for bar in every), LAYERS[1:], strict=False))
@@ -213,10 +207,10 @@ def drift():
 
 def end_of(buckets: Sequence[int], seconds, sizes, alpha: float, beta: float) -> float:
     """When the last of `buckets`, numbers of layers, has been added up; one is sent at a time."""
-    free, layers = 0.0, np.split(np.arange(len(sizes)), np.cumsum(buckets)[:-1])
-    for layer in layers:
-        ready = np.sum(seconds[: layer[-1] + 1])
-        free = max(free, ready) + alpha + beta * np.sum(np.take(sizes, layer))
+    free, first = 0.0, 0
+    for last in np.cumsum(buckets):
+        free = max(free, sum(seconds[:last])) + alpha + beta * sum(sizes[first:last])
+        first = last
     return free
 
 
@@ -226,8 +220,7 @@ def slow_buckets(choose: Callable) -> str:
     for n in (1, 2, 5, 9, 16, 24) * 4:
         seconds, sizes = draw.exponential(1, n), draw.lognormal(0, 1.5, n)
         alpha, beta = draw.uniform(0.2, 3), draw.uniform(0.1, 1)
-        given = [seconds.copy(), sizes.copy(), alpha, beta]
-        buckets = [int(k) for k in choose(*given)]
+        buckets = [int(k) for k in choose(seconds.copy(), sizes.copy(), alpha, beta)]
         if sum(buckets) != n or min(buckets) < 1:
             return f"{n} layers: expected buckets of these, got {buckets}"
         best = end_of(challenge.model()(seconds, sizes, alpha, beta), seconds, sizes, alpha, beta)
