@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from joblib import wrap_non_picklable_objects
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from cnnlab.check import kinds
 from cnnlab.distributed.data_parallel import DataParallel  # noqa: F401
@@ -79,7 +80,11 @@ def curves(x: Sequence, series: Mapping[str, Sequence], bounds: Mapping[str, Seq
         ax.vlines(at, rows.min(1), rows.max(1), color=color, lw=1.2)
         ax.plot(at, rows[:, 0], "o-", color=color, markersize=4)
         ends.append((at[-1], rows[-1, 0], name, color))
-    ax.set(xticks=x, xticklabels=[f"{n:g}" for n in x], **axes)
+    ax.set(**axes)
+    ax.set_xticks(x, [f"{n:g}" for n in x])
+    if ax.get_yscale() == "log":
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        ax.yaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.figure.canvas.draw()  # limits are final now
     label_ends(ax, ends)
