@@ -67,10 +67,7 @@ def kind(ranks) -> str:
 
 @measured
 def curves(x: Sequence, series: Mapping[str, Sequence], bounds: Mapping[str, Sequence], **axes):
-    """Draw series over x, each value alone or with the ends of its interval; grey: bounds.
-
-    `axes` go to `set`. Returns the axes.
-    """
+    """Draw series over x, values alone or with the ends of their intervals, and bounds, in grey."""
     _, ax = plt.subplots(figsize=(7.2, 3.8))
     ends = [(x[-1], y[-1], name, GREY) for name, y in bounds.items()]
     for y in bounds.values():
@@ -87,7 +84,7 @@ def curves(x: Sequence, series: Mapping[str, Sequence], bounds: Mapping[str, Seq
         ax.yaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, ends)
+    label_ends(ax, [(x, np.clip(y, *ax.get_ylim()), *look) for x, y, *look in ends])
     return ax
 
 
