@@ -14,11 +14,12 @@ from cnnlab.check import kinds
 from cnnlab.distributed.data_parallel import DataParallel  # noqa: F401
 from cnnlab.kernels import KERNELS, composition
 from cnnlab.kernels.registers import LANES  # noqa: F401
+from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import GREY, INK, LAYERS, aside, colors, label_ends, measured
 from cnnlab.ranks import world
-from cnnlab.ranks.measure import alternately  # noqa: F401
+from cnnlab.ranks.measure import alternately
 from cnnlab.ranks.virtual import World
 from cnnlab.ranks.virtual.cluster import VirtualCluster
 from cnnlab.training import Replica, Sgd
@@ -51,15 +52,12 @@ def backward(trained: Replica, chosen: np.ndarray) -> Iterator[np.ndarray]:
             last = first
 
 
-def run(ranks, program: Callable) -> list:
-    """What `program(comm)`, a function of the lesson, returns on each rank of a cluster."""
+def time(ranks, program: Callable) -> tuple[str, dict[str, Timing]]:
+    """What the ranks of a cluster are called, and the times of calls, which program(comm) names."""
     whole = wrap_non_picklable_objects(program)  # with all that it uses of the notebook
-    return ranks.run(lambda program: program(world()), whole)
-
-
-def kind(ranks) -> str:
-    """What the ranks of a cluster are called: those without mpiexec are virtual."""
-    return "virtual ranks" if isinstance(ranks, VirtualCluster) else "ranks"
+    samples = ranks.run(lambda program: alternately(world(), program(world())), whole)[0]
+    kind = "virtual ranks" if isinstance(ranks, VirtualCluster) else "ranks"
+    return kind, {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}
 
 
 # --- drawings -------------------------------------------------------------------------------------
@@ -98,8 +96,9 @@ def bars(ranks: World, computed: Sequence[str], sent: Sequence[str]) -> list[tup
     return result
 
 
-def timeline(timelines: Mapping[str, Sequence[tuple]]) -> Stepper:
-    """A stepper through timelines, one above the other, with a frame for each end of a bar."""
+def timeline(worlds: Mapping[str, tuple[World, Sequence[str], Sequence[str]]]) -> Stepper:
+    """A stepper through timelines, a frame for each end of one of their `bars`."""
+    timelines = {name: bars(*each) for name, each in worlds.items()}
     every = [bar for group in timelines.values() for bar in group]
     tints = dict(zip(dict.fromkeys(bar[1] for bar in every), LAYERS[1:], strict=False))
     frames, captions, last = [], [], max(bar[3] for bar in every)
