@@ -71,10 +71,8 @@ def curves(x: Sequence, series: Mapping[str, Sequence], bounds: Mapping[str, Seq
     for y in bounds.values():
         ax.plot(x, y, "--", color=GREY, lw=1.2)
     for k, (name, color) in enumerate(zip(series, colors(list(series)), strict=True)):
-        rows, at = (
-            np.array(series[name], float).reshape(len(x), -1),
-            x * np.array(aside(k, 2) ** ("xscale" in axes)),
-        )
+        rows, aside_by = np.array(series[name], float).reshape(len(x), -1), aside(k, 2)
+        at = np.multiply(x, aside_by if "xscale" in axes else 1)
         ax.vlines(at, rows.min(1), rows.max(1), color=color, lw=1.2)
         ax.plot(at, rows[:, 0], "o-", color=color, markersize=4)
         ends.append((at[-1], rows[-1, 0], name, color))
