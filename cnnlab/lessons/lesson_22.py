@@ -1,249 +1,249 @@
-"""The exercises of lesson 22."""
+"""Lesson 22, data parallelism: what a rank trains with, drawings, and the exercises."""
 
 import functools
-import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
+from joblib import wrap_non_picklable_objects
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from cnnlab.check import kinds
-from cnnlab.check.verdict import differences
-from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.kernels import KERNELS
-from cnnlab.measure.timing import Ratio, Timing
+from cnnlab.distributed.data_parallel import DataParallel  # noqa: F401
+from cnnlab.kernels import KERNELS, composition
+from cnnlab.kernels.registers import LANES  # noqa: F401
+from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
-from cnnlab.plots.style import ERRORS, GREY, aside, colors, label_ends, measured
-from cnnlab.ranks import measure, world
-from cnnlab.ranks.cluster import cluster
-from cnnlab.runtime import thread_pool
-from cnnlab.training import Diverged, Method, Replica, Sgd, train
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import GREY, INK, LAYERS, aside, colors, label_ends, measured
+from cnnlab.ranks import world
+from cnnlab.ranks.measure import alternately
+from cnnlab.ranks.virtual import World
+from cnnlab.ranks.virtual.cluster import VirtualCluster
+from cnnlab.training import Replica, Sgd
+
+VECTOR = KERNELS["vector"]
+ALONE = SimpleNamespace(rank=0, size=1, Allreduce=lambda mine, total: None)  # nobody to add to
+
+# --- what a rank trains with, and real ranks ------------------------------------------------------
 
 
-def taken_once(sum_over_shares) -> str:
-    """What is wrong with a sum of gradients over shares, for many numbers of them, in words."""
-    x, labels = kinds.generator().random((10, 3)), np.arange(10)
-    expected = (x * (1 + labels[:, None])).sum(0)
-    for size in (1, 2, 3, 4, 10, 13):
-        asked = []
-
-        def gradients(part, its_labels, asked=asked):
-            if len(part) == 0 or len(part) != len(its_labels):
-                raise ValueError(f"got {len(part)} images and {len(its_labels)} labels")
-            asked.append(len(part))
-            return (part * (1 + its_labels[:, None])).sum(0)
-
-        got = np.asarray(sum_over_shares(gradients, x, labels, size), float)
-        wrong = differences("sum", got, expected, np.full(3, 1e-9))
-        if len(asked) != min(size, 10) or max(asked) - min(asked) > 1:
-            wrong = wrong or f"asked for shares of {asked} images"
-        if wrong:
-            return f"on {size} ranks: {wrong}"
-    return ""
+def replica(data, seed: int = 0, batch: int = 1) -> Replica:
+    """A rank's parameters, room for gradients, and the images; `batch` is for the package."""
+    images = data.train_images, data.train_labels
+    return Replica(VECTOR, Network().parameters(seed), *images, batch, Sgd(0.1))
 
 
-@kinds.formula(
-    lambda rng: {"batch": int(rng.integers(1, 1000))},
-    "With as many ranks as images, what does each have?",
-    "One image each; one rank more, and somebody has none.",
-)
-def ranks(batch):
-    """As many ranks as images have one each."""
-    return batch + 1
+def backward(trained: Replica, chosen: np.ndarray) -> Iterator[np.ndarray]:
+    """Forward, then backward layer by layer: each layer's gradients, flat, once they are whole."""
+    network, flat = trained.params.network, trained.grads.flat
+    images, labels = VECTOR.take(trained.images, chosen), trained.labels[chosen]
+    outputs = [*composition.forward(VECTOR, trained.params, images).values(), images]
+    dy, last = np.empty_like(outputs[-2]), flat.size
+    VECTOR.kernel("cross_entropy")(outputs[-2], labels, dy)
+    for _, place, *around in composition.backwards(network, outputs, dy):
+        grads = trained.grads.at(place)
+        composition.layer_backward(VECTOR, place, trained.params.at(place), grads, *around)
+        if grads:
+            first = last - sum(array.size for array in grads)
+            yield flat[first:last]
+            last = first
 
 
-@kinds.formula(
-    lambda rng: {"n_ranks": int(rng.integers(2, 100))},
-    "A mean over a share divides by the images of the share, not by those of the batch.",
-    "Each of the means is as large as the mean over the whole batch. How many are added?",
-)
-def factor(n_ranks):
-    """A sum of as many means as there are ranks: divide by the ranks, or sum first."""
-    return n_ranks
+def time(ranks, program: Callable) -> tuple[str, dict[str, Timing]]:
+    """What the ranks of a cluster are called, and the times of calls, which program(comm) names."""
+    whole = wrap_non_picklable_objects(program)  # with all that it uses of the notebook
+    samples = ranks.run(lambda program: alternately(world(), program(world())), whole)[0]
+    kind = "virtual ranks" if isinstance(ranks, VirtualCluster) else "ranks"
+    return kind, {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}
 
 
-@kinds.tested(
-    taken_once,
-    "block(rank, size, len(x)) gives the share of a rank. What if it is empty?",
-    "Add up gradients(x[first:last], labels[first:last]) over all ranks whose share is not empty.",
-)
-def shares(gradients, x, labels, size):
-    """A rank without images adds nothing; it must not ask for the gradients of none."""
-    from cnnlab.ranks.schedules import block
-
-    total = 0
-    for rank in range(size):
-        first, last = block(rank, size, len(x))
-        if first < last:
-            total = total + gradients(x[first:last], labels[first:last])
-    return total
-
-
-# --- what a batch learns with the rate that suits it ----------------------------------------------
-
-
-class Tuned(NamedTuple):
-    """The best of some rates, and what each epoch came to with it: rows with an "accuracy"."""
-
-    rate: float
-    history: list[dict]
-
-    @property
-    def last(self) -> float:
-        """The accuracy in the end; 0 where no rate learned."""
-        return self.history[-1]["accuracy"] if self.history else 0.0
-
-
-def tuned(data, batches: Sequence[int], rates: Sequence[float], epochs: int) -> dict[int, Tuned]:
-    """For each batch, the rate whose test accuracy is the highest in the end."""
-    return {
-        n: max(
-            (Tuned(rate, trained(data, n, rate, epochs)) for rate in rates), key=lambda t: t.last
-        )
-        for n in batches
-    }
-
-
-def trained(data, batch: int, rate: float, epochs: int) -> list[dict]:
-    """The rows of a training, with the test accuracy as "accuracy"; none where it diverges."""
-    try:
-        history = train(data, batch=batch, rate=rate, epochs=epochs, progress=False).history
-    except Diverged:
-        return []
-    return [row | {"accuracy": row["test_accuracy"]} for row in history]
-
-
-def reached_by_all(result: Mapping[int, Tuned]) -> float:
-    """The highest accuracy, in whole per cent, that every batch has reached."""
-    best = (max((row["accuracy"] for row in one.history), default=0.0) for one in result.values())
-    return math.floor(100 * min(best)) / 100
-
-
-def epochs_to(target: float, one: Tuned) -> int:
-    """The first epoch whose accuracy is the target; raises ValueError where none is."""
-    for row in one.history:
-        if row["accuracy"] >= target:
-            return row["epoch"]
-    raise ValueError(
-        f"target: expected at most {one.last:.1%}, which was reached, got {target:.1%}"
-    )
-
-
-# --- times of data-parallel steps, by the way in which two ranks add up their gradients -----------
-
-EIGHT = 8  # steps of a call, where threads work inside ranks
-
-
-class ThroughPython(DataParallel):
-    """Messages, with Python between the steps."""
-
-    def loop(self, replica):
-        """No compiled loop: `step` after `step`."""
-        return None
-
-
-class Overlapping(ThroughPython):
-    """Data parallelism in two halves: one's message is on its way while the other is computed."""
-
-    def step(self, replica: Replica, chosen: np.ndarray) -> float:
-        """One step on the batch `chosen` of all ranks; the loss of this rank's share."""
-        mine, grads, loss = chosen[self.share(len(chosen))], replica.grads.flat, 0.0
-        halves = mine[: len(mine) // 2], mine[len(mine) // 2 :]
-        sent, totals = np.empty((2, 2, grads.size), grads.dtype)  # kept while they are under way
-        requests = []
-        for half, own, total in zip(halves, sent, totals, strict=True):
-            loss += replica.gradients(half)
-            own[:] = grads
-            requests.append(self.comm.Iallreduce(own, total))
-        for request in requests:
-            request.Wait()
-        np.add(*totals, out=grads)
-        replica.update(len(chosen))
-        return loss
-
-
-def samples(
-    batches: Sequence[int], n_steps: int = 32, repeats: int = 11
-) -> dict[str, Sequence[float]]:
-    """Runs on every rank: seconds of `n_steps` steps, by way and batch, such as "memory 64".
-
-    one rank : the whole batch on rank 0
-    on their own : each rank its share, and nothing is said
-    memory, message : gradients added up in shared memory, or by MPI
-    through Python : by MPI, with Python between the steps
-    overlap : the message of one half of the share while the other is computed
-    allreduce : of as many gradients as there are, without a step
-    """
-    comm, net = world(), Network()
-    images = np.random.default_rng(0).random((4096, *net.image_shape), np.float32)
-    labels, order = np.arange(4096) % 10, np.random.default_rng(1).permutation(4096)
-
-    def call(method, n):
-        replica = Replica(KERNELS["vector"], net.parameters(), images, labels, n, Sgd(0.1))
-        return functools.partial(method.steps, replica, np.resize(order, n_steps * n))
-
-    algorithms = {"memory": DataParallel(comm), "message": DataParallel(comm, window=False)}
-    algorithms |= {"through Python": ThroughPython(comm), "overlap": Overlapping(comm)}
-    calls, (mine, total) = {}, (net.zeros().flat, net.zeros().flat)
-    for n in batches:
-        calls[f"one rank {n}"] = (lambda: None) if comm.rank > 0 else call(Method(), n)
-        calls[f"on their own {n}"] = call(Method(), n // comm.size)
-        calls |= {f"{way} {n}": call(method, n) for way, method in algorithms.items()}
-    calls["allreduce"] = lambda: [comm.Allreduce(mine, total) for _ in range(n_steps)]
-    return measure.alternately(comm, calls, repeats)
-
-
-def ranks_or_threads(n: int, batch: int = 256, rounds: int = 4) -> list[Timing]:
-    """A step on n ranks of one thread, and on one rank of n threads, in turn; needs an MPI."""
-    result: dict[tuple[int, int], list[float]] = {(n, 1): [], (1, n): []}
-    with cluster(n) as many, cluster(1, n_threads=n) as one:
-        for _ in range(rounds):  # in turn, because the machine changes its speed
-            result[n, 1] += many.run(with_threads, 1, batch)[0]
-            result[1, n] += one.run(with_threads, n, batch)[0]
-    return [
-        Timing(f"{a} × {b}", tuple(s / EIGHT for s in group)) for (a, b), group in result.items()
-    ]
-
-
-def with_threads(n_threads: int, batch: int, repeats: int = 5) -> Sequence[float]:
-    """Runs on every rank: seconds of eight steps on a batch, with threads inside the rank."""
-    comm, net = world(), Network()
-    strategy = KERNELS["threads" if n_threads > 1 else "vector"]
-    images = np.random.default_rng(0).random((batch, *net.image_shape), np.float32)
-    labels = np.arange(batch) % net.classes
-    replica = Replica(strategy, net.parameters(), images, labels, batch, Sgd(0.1))
-    method, order = DataParallel(comm), np.resize(np.arange(batch), EIGHT * batch)
-    with thread_pool.threads(n_threads):
-        return measure.alternately(comm, {"": lambda: method.steps(replica, order)}, repeats)[""]
-
-
-# --- ratios over a size, such as an efficiency over the batch -------------------------------------
+# --- drawings -------------------------------------------------------------------------------------
 
 
 @measured
-def ratios_by_size(
-    sizes: Sequence[int], series: Mapping[str, Sequence[Ratio]], *, unit: str, ratio: str
-) -> Axes:
-    """Draw ratios with their intervals over sizes, and the line at 1.
-
-    `unit` is what is counted along the axis of sizes, which is logarithmic, `ratio` the name of
-    what is drawn.
-    """
-    _, ax = plt.subplots(figsize=(7, 3.6))
-    labels = []
+def curves(x: Sequence, series: Mapping[str, Sequence], bounds: Mapping[str, Sequence], **axes):
+    """Draw series over x, values alone or with the ends of their intervals, and bounds, in grey."""
+    _, ax = plt.subplots(figsize=(7.2, 3.8))
+    ends = [(x[-1], y[-1], name, GREY) for name, y in bounds.items()]
+    for y in bounds.values():
+        ax.plot(x, y, "--", color=GREY, lw=1.2)
     for k, (name, color) in enumerate(zip(series, colors(list(series)), strict=True)):
-        value, low, high = np.array([(r.value, r.low, r.high) for r in series[name]]).T
-        errors = [value - low, high - value]
-        x = np.array(sizes) * aside(k, len(series))
-        ax.errorbar(x, value, errors, fmt="o-", color=color, markersize=4, **ERRORS)
-        labels.append((x[-1], value[-1], name, color))
-    ax.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
-    ax.set(xscale="log", xlabel=unit, ylabel=ratio)
-    ax.set_xticks(sizes, [str(size) for size in sizes])
+        rows, aside_by = np.array(series[name], float).reshape(len(x), -1), aside(k, 2)
+        at = np.multiply(x, aside_by if "xscale" in axes else 1)
+        ax.vlines(at, rows.min(1), rows.max(1), color=color, lw=1.2)
+        ax.plot(at, rows[:, 0], "o-", color=color, markersize=4)
+        ends.append((at[-1], rows[-1, 0], name, color))
+    ax.set(**axes)
+    ax.set_xticks(x, [f"{n:g}" for n in x])
+    if ax.get_yscale() == "log":
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        ax.yaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
-    ax.set_ylim(0, None)
     ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
+    label_ends(ax, [(x, np.clip(y, *ax.get_ylim()), *look) for x, y, *look in ends])
     return ax
+
+
+def bars(ranks: World, computed: Sequence[str], sent: Sequence[str]) -> list[tuple]:
+    """What rank 0 computes (row 0), its link carries (1): (row, word, begin, end), in order."""
+    record, link = ranks.record, ranks.link
+    work = [e for e in record.events if (e.rank, e.kind) == (0, "compute")]
+    result = [(0, word, e.begin, e.end) for word, e in zip(computed, work, strict=True)]
+    for word, m in zip(sent, (m for m in record.messages if m.source == 0), strict=True):
+        result.append((1, word, m.end - link.latency - m.n_bytes / link.bandwidth, m.end))
+    return result
+
+
+def timeline(worlds: Mapping[str, tuple[World, Sequence[str], Sequence[str]]]) -> Stepper:
+    """A stepper through timelines, a frame for each end of one of their `bars`."""
+    timelines = {name: bars(*each) for name, each in worlds.items()}
+    every = [bar for group in timelines.values() for bar in group]
+    tints = dict(zip(dict.fromkeys(bar[1] for bar in every), LAYERS[1:], strict=False))
+    frames, captions, last = [], [], max(bar[3] for bar in every)
+    for now in sorted({bar[3] for bar in every}):
+        said = {name: [] for name in timelines}
+        for name, (row, word, _, end) in ((n, bar) for n in timelines for bar in timelines[n]):
+            said[name] += [f"{word} {('computed', 'added up')[row]}"] * bool(end == now)
+        text = "; ".join(f"{name}: {', '.join(news)}" for name, news in said.items() if news)
+        captions.append(f"{1e6 * now:.0f} µs. {text}.")
+        frames.append(functools.partial(draw_until, now, last, timelines, tints))
+    return stepper(frames, title="A step on two ranks, seen on rank 0", captions=captions)
+
+
+def draw_until(now: float, last: float, timelines: Mapping, tints: Mapping, ax: Axes) -> None:
+    """Draw timelines up to a moment."""
+    rows = {}
+    for k, (name, group) in enumerate(timelines.items()):
+        rows |= {2.3 * k: f"{name}\nrank 0", 2.3 * k + 1: "link"}
+        for row, word, begin, end in group:
+            left, width = 1e6 * begin, 1e6 * (min(end, now) - begin)
+            if width > 0:
+                y = 2.3 * k + row
+                ax.broken_barh([(left, width)], (y - 0.4, 0.8), color=tints[word], ec="white")
+            if width > 5e4 * last:
+                ax.text(left + width / 2, y, word, ha="center", va="center", fontsize=7)
+    ax.axvline(1e6 * now, color=INK, lw=1)
+    ax.set_yticks(list(rows), list(rows.values()), fontsize=7)
+    ax.set(xlim=(0, 1.02e6 * last), ylim=(max(rows) + 0.6, -0.6), xlabel="virtual µs")
+
+
+# --- exercises ------------------------------------------------------------------------------------
+
+
+class Toy:
+    """A replica without a network: the gradients of an image are a row of `rows` (M, 7)."""
+
+    def __init__(self, rows: np.ndarray):
+        self.rows, self.most = rows, 0
+        self.params, self.grads = (SimpleNamespace(flat=np.full(7, k)) for k in (1.0, np.nan))
+
+    def gradients(self, chosen: np.ndarray) -> None:
+        self.most = max(self.most, len(chosen))
+        self.grads.flat[:] = self.rows[chosen].sum(0)
+
+
+def wrong_accumulation(step: Callable) -> str:
+    """What is wrong with a step that takes few images at once."""
+    rows = kinds.generator().random((99, 7))
+    for size, n, most in ((1, 7, 3), (2, 12, 3), (3, 20, 4), (5, 4, 2)):
+        toys, ranks, least = [Toy(rows) for _ in range(size)], World(size), World(size)
+        ranks.run(
+            lambda c, toys=toys, at=(n, most): step(c, toys[c.rank], np.arange(at[0]), 0.5, at[1])
+        )
+        least.run(lambda comm: comm.Allreduce(np.ones(7), np.ones(7)))
+        where, expected = f"{n} images on {size} ranks", 1 - 0.5 * rows[:n].mean(0)
+        if (at_once := max(toy.most for toy in toys)) > most:
+            return f"{where}: {at_once} at once, where {most} have room"
+        if not all(np.allclose(toy.params.flat, expected, rtol=1e-5) for toy in toys):
+            return f"{where}, {most} at once: not the parameters of one rank"
+        sent = len(ranks.record.messages), len(least.record.messages)
+        if sent[0] > sent[1]:
+            return f"{where}: {sent[0]} messages, where one allreduce sends {sent[1]}"
+    return ""
+
+
+@kinds.tested(
+    wrong_accumulation,
+    "Each call of gradients overwrites replica.grads: add them up in an array of your own.",
+    "One allreduce a step, after the last micro-batch; a rank without images takes part, too.",
+)
+def accumulate(comm, replica, chosen, rate, most):
+    """The step of the large batch, with the memory of a small one, and one allreduce."""
+    first, last = (len(chosen) * rank // comm.size for rank in (comm.rank, comm.rank + 1))
+    mine = np.zeros_like(replica.grads.flat)
+    for start in range(first, last, most):
+        replica.gradients(chosen[start : min(start + most, last)])
+        mine += replica.grads.flat
+    total = np.empty_like(mine)
+    comm.Allreduce(mine, total)
+    replica.params.flat -= rate / len(chosen) * total
+
+
+CAUSES = "another start", "another order", "no allreduce", "the same share"
+
+
+def symptoms(sick: Callable) -> None:
+    """Print what sick(comm, cause, used), an epoch of 1,000 images, shows on four virtual ranks."""
+    print("   ranks differ by: first   after one step   after the epoch    images used")
+    for letter, cause in zip("ABCD", drift.model(), strict=True):
+        seen = zip(*World(4).run(sick, cause, used := set()), strict=True)
+        first, one, *_, last = (np.ptp(each, 0).max() for each in seen)
+        print(f"{letter}{first:22.1e}{one:16.1e}{last:18.1e}{len(used):15}")
+
+
+@kinds.labels(
+    CAUSES,
+    ["what would make the ranks equal at first, too?", "which images does nobody take?",
+     "do all add up the same gradients?", "how many images has each rank an epoch?"],
+    "Equal steps from different starts keep their distance.",
+    "Where all ranks add up the same sums, they agree, whatever these are sums over.",
+)  # fmt: skip
+def drift():
+    """Equal sums keep ranks as far apart as they were; no sum lets them go. Where they agree, only
+    the images tell: of own orders, a quarter of each is taken, so some images twice."""
+    return ["no allreduce", "another order", "another start", "the same share"]
+
+
+def end_of(buckets: Sequence[int], seconds, sizes, alpha: float, beta: float) -> float:
+    """When the last of `buckets`, numbers of layers, has been added up; one is sent at a time."""
+    free, first = 0.0, 0
+    for last in np.cumsum(buckets):
+        free = max(free, sum(seconds[:last])) + alpha + beta * sum(sizes[first:last])
+        first = last
+    return free
+
+
+def slow_buckets(choose: Callable) -> str:
+    """What is wrong with a choice of buckets, if it is not the fastest."""
+    draw = kinds.generator()
+    for n in (1, 2, 5, 9, 16, 24) * 4:
+        seconds, sizes = draw.exponential(1, n), draw.lognormal(0, 1.5, n)
+        alpha, beta = draw.uniform(0.2, 3), draw.uniform(0.1, 1)
+        buckets = [int(k) for k in choose(seconds.copy(), sizes.copy(), alpha, beta)]
+        if sum(buckets) != n or min(buckets) < 1:
+            return f"{n} layers: expected buckets of these, got {buckets}"
+        best = end_of(challenge.model()(seconds, sizes, alpha, beta), seconds, sizes, alpha, beta)
+        if (end := end_of(buckets, seconds, sizes, alpha, beta)) > 1.0001 * best:
+            return f"{n} layers: ends after {end:.3f}, the best buckets after {best:.3f}"
+    return ""
+
+
+@kinds.tested(
+    slow_buckets,
+    "What is the earliest end for the first j layers, if you know it for all fewer?",
+    "Try each size of the last bucket: it begins when it is whole and the one before has ended.",
+)
+def challenge(seconds, sizes, alpha, beta):
+    """Dynamic programming: an earlier end of the first i layers never makes the rest later."""
+    best = [(0.0, [])]
+    for j in range(1, len(sizes) + 1):
+        ready = sum(seconds[:j])
+        ends = [
+            (max(end, ready) + alpha + beta * sum(sizes[i:j]), [*buckets, j - i])
+            for i, (end, buckets) in enumerate(best)
+        ]
+        best.append(min(ends))
+    return best[-1][1]

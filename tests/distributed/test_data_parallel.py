@@ -1,7 +1,6 @@
 """Data parallelism where a message takes its time. With several ranks, see tests/ranks/test_job."""
 
 import functools
-import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from cnnlab.data import load
 from cnnlab.distributed import data_parallel
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import allreduce
-from cnnlab.lessons.lesson_22 import Overlapping
 from cnnlab.ranks.virtual import World
 from cnnlab.training import method
 from tests.replicas import replica_of
@@ -23,60 +21,23 @@ replica = functools.partial(replica_of, DIGITS)
 
 
 class Two:
-    """A rank whose twin has the same gradients, and the same images.
-
-    A message is read when it is waited for, as MPI may do. Like mpi4py's, a request does not keep
-    the arrays.
-    """
+    """A rank whose twin has the same gradients, and the same images."""
 
     rank, size = 0, 2
 
     def Allreduce(self, mine, total):
         total[:] = 2 * mine
 
-    def Iallreduce(self, mine, total):
-        return Request(*map(place, (mine, total)))
 
-
-class Request:
-    def __init__(self, mine, total):
-        self.mine, self.total = mine, total
-
-    def Wait(self):
-        self.total()[:] = self.mine() * 2
-
-
-def place(array):
-    """A function that finds the array again, if its memory is still there."""
-    owner = array if array.base is None else array.base
-    first = (array.ctypes.data - owner.ctypes.data) // array.itemsize
-    memory, n = weakref.ref(owner), array.size
-
-    def result():
-        assert memory() is not None, "freed while the message was on its way"
-        return memory().reshape(-1)[first : first + n]
-
-    return result
-
-
-@pytest.mark.parametrize("method", [DataParallel, Overlapping])
 @pytest.mark.parametrize("n", [1, 13])
-def test_a_step_adds_up_gradients_and_divides_by_the_whole_batch(method, n):
+def test_a_step_adds_up_gradients_and_divides_by_the_whole_batch(n):
     alone, shared = replica("reference"), replica("reference")
     chosen = np.arange(n) * 3
     mine = chosen[DataParallel(Two()).share(n)]
     loss = alone.gradients(mine)
     alone.params.flat -= 0.5 * 2 * alone.grads.flat / n
-    assert method(Two()).step(shared, chosen) == pytest.approx(loss)
+    assert DataParallel(Two()).step(shared, chosen) == pytest.approx(loss)
     np.testing.assert_allclose(shared.params.flat, alone.params.flat, rtol=1e-9, atol=1e-12)
-
-
-def test_overlapping_computes_each_half_of_the_share_once(monkeypatch):
-    asked, shared = [], replica("reference")
-    gradients = shared.gradients
-    monkeypatch.setattr(shared, "gradients", lambda n: asked.append(list(n)) or gradients(n))
-    Overlapping(Two()).step(shared, np.arange(9))
-    assert asked == [[0, 1], [2, 3]]  # of this rank's share, 0 to 3
 
 
 def of_two(window=True):
@@ -95,7 +56,6 @@ def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
 def test_a_strategy_without_compiled_steps_is_led_by_python():
     for kernels in ("reference", "loops", "device"):  # the device's take no part of a batch
         assert of_two().loop(replica(kernels)) is None
-    assert Overlapping(MPI.COMM_SELF).loop(replica("vector")) is None
 
 
 @pytest.mark.parametrize(

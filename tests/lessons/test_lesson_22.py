@@ -1,34 +1,38 @@
+"""What lesson 22 defines is what the package does; `make break` breaks its cells."""
+
 import numpy as np
 import pytest
 
+from cnnlab.data import load
+from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.lessons import lesson_22
-from cnnlab.lessons.lesson_22 import Tuned, epochs_to, reached_by_all, tuned
-from cnnlab.training import Diverged
+from cnnlab.ranks.virtual import Link, World
+from tests.lessons import breaking
+
+DIGITS = load("digits", 330, 100)
 
 
-def rows(*accuracies):
-    return [{"epoch": k, "accuracy": a} for k, a in enumerate(accuracies, start=1)]
+def test_a_step_of_the_lesson_is_that_of_the_package():
+    names = {"lesson": lesson_22, "np": np, "Link": Link, "World": World}
+    for cell in breaking.read(breaking.NOTEBOOKS / "22_data_parallel.ipynb"):
+        if "def step(" in cell.source:
+            exec(cell.source, names)
+
+    def both(comm):
+        ours, theirs = lesson_22.replica(DIGITS), lesson_22.replica(DIGITS)
+        for chosen in np.arange(330).reshape(10, 33):
+            names["step"](comm, ours, chosen, 0.1)
+            DataParallel(comm).step(theirs, chosen)
+        np.testing.assert_allclose(ours.params.flat, theirs.params.flat, atol=1e-6)
+
+    for size in (1, 3, 40):
+        World(size).run(both)
 
 
-FOUND = {16: Tuned(0.4, rows(0.5, 0.8, 0.79)), 64: Tuned(1.6, rows(0.3, 0.6, 0.765))}
-
-
-def test_the_goal_is_what_all_have_reached():
-    assert reached_by_all(FOUND) == 0.76
-    assert [epochs_to(0.76, one) for one in FOUND.values()] == [2, 3]
-    with pytest.raises(ValueError, match=r"^target: expected at most 76\.5%.*got 80\.0%$"):
-        epochs_to(0.8, FOUND[64])
-
-
-def test_each_batch_gets_the_rate_that_ends_highest(monkeypatch):
-    def train(data, batch, rate, epochs, progress):
-        if rate > 1:
-            raise Diverged("too long a step")
-        history = [{"epoch": e, "test_accuracy": e * rate / batch} for e in range(1, epochs + 1)]
-        return type("Result", (), {"history": history})
-
-    monkeypatch.setattr(lesson_22, "train", train)
-    result = tuned(None, [4, 8], [0.5, 1.0, 2.0], epochs=3)
-    assert {n: (one.rate, one.last) for n, one in result.items()} == {4: (1, 0.75), 8: (1, 0.375)}
-    assert np.isclose(result[4].history[0]["accuracy"], 0.25)
-    assert tuned(None, [4], [2.0], epochs=3)[4].last == 0
+@pytest.mark.parametrize("chosen", [np.arange(5), np.arange(64)])
+def test_gradients_by_layer_are_those_of_the_whole_step(chosen):
+    replica = lesson_22.replica(DIGITS)
+    by_layer = [grads.copy() for grads in lesson_22.backward(replica, chosen)]
+    replica.gradients(chosen)
+    assert [grads.size for grads in by_layer] == [2170, 102, 156]
+    np.testing.assert_allclose(np.concatenate(by_layer[::-1]), replica.grads.flat, atol=1e-4)

@@ -59,11 +59,10 @@ from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
 from cnnlab.ranks import job
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.lessons.lesson_22 import Overlapping
 from cnnlab.training import Replica, Sgd, train
 
 with job.together() as comm:
-    methods = DataParallel(comm), DataParallel(comm, window=False), Overlapping(comm)
+    methods = DataParallel(comm), DataParallel(comm, window=False)
     runs = [  # the reference has no compiled loop: Python leads each step
         train(load("digits", 65), kernels, batch=30, n_threads=1, method=method)
         for kernels in ("vector", "threads", "reference")

@@ -1,33 +1,64 @@
 """Answers to the exercises of lesson 22, right and wrong."""
 
-from cnnlab.lessons.lesson_22 import factor, ranks, shares
-from cnnlab.ranks.schedules import block
+import numpy as np
+
+from cnnlab.lessons.lesson_22 import accumulate, challenge, drift
 
 
-def mean_of_means(gradients, x, labels, size):
-    return shares.model()(gradients, x, labels, size) / size
+def added_up_each_time(comm, replica, chosen, rate, most):
+    share = np.array_split(chosen, comm.size)[comm.rank]
+    grads, total = np.zeros((2, replica.grads.flat.size))
+    for k in range(-(-len(chosen) // most)):
+        replica.gradients(share[k * most : (k + 1) * most])
+        comm.Allreduce(replica.grads.flat.copy(), grads)
+        total += grads
+    replica.params.flat -= rate / len(chosen) * total
 
 
-def asks_for_nothing(gradients, x, labels, size):
-    parts = [slice(*block(rank, size, len(x))) for rank in range(size)]
-    return sum(gradients(x[part], labels[part]) for part in parts)
+def by_pieces(at_once=lambda most: most, keep=True, images=lambda chosen, mine: len(chosen)):
+    def step(comm, replica, chosen, rate, most):
+        share = np.array_split(chosen, comm.size)[comm.rank]
+        mine, most = np.zeros_like(replica.grads.flat), at_once(most)
+        for first in range(0, len(share), most):
+            replica.gradients(share[first : first + most])
+            mine = mine * keep + replica.grads.flat
+        total = np.empty_like(mine)
+        comm.Allreduce(mine, total)
+        replica.params.flat -= rate / images(chosen, share) * total
+
+    return step
 
 
-def forgets_the_rest(gradients, x, labels, size):
-    each = max(1, len(x) // size)
-    parts = [slice(r * each, (r + 1) * each) for r in range(min(size, len(x)))]
-    return sum(gradients(x[part], labels[part]) for part in parts)
+def leaves_early(comm, replica, chosen, rate, most):
+    if len(np.array_split(chosen, comm.size)[comm.rank]):
+        by_pieces()(comm, replica, chosen, rate, most)
+
+
+def greedy(seconds, sizes, alpha, beta):
+    buckets, free, ready, n = [], 0.0, np.cumsum(seconds), 0
+    for k in range(len(sizes)):
+        n += 1
+        if ready[k] >= free or k == len(sizes) - 1:
+            free = max(free, ready[k]) + alpha + beta * sum(sizes[k + 1 - n : k + 1])
+            buckets, n = [*buckets, n], 0
+    return buckets
 
 
 RIGHT = [
-    (ranks, lambda batch: batch + 1),
-    (factor, lambda n_ranks: n_ranks),
-    (shares, shares.model()),
+    (accumulate, accumulate.model()),
+    (accumulate, by_pieces()),
+    (drift, drift.model()),
+    (challenge, challenge.model()),
 ]
 WRONG = [
-    (ranks, lambda batch: batch, "too small"),
-    (factor, lambda n_ranks: 1 / n_ranks, "too small"),
-    (shares, mean_of_means, "0.5 times"),
-    (shares, asks_for_nothing, "got 0 images"),
-    (shares, forgets_the_rest, "on 3 ranks"),
+    (accumulate, added_up_each_time, "where one allreduce sends"),
+    (accumulate, by_pieces(at_once=lambda most: 99), "where 3 have room"),
+    (accumulate, by_pieces(keep=False), "not the parameters of one rank"),
+    (accumulate, by_pieces(images=lambda chosen, mine: max(1, len(mine))), "12 images on 2 ranks"),
+    (accumulate, leaves_early, "rank"),
+    (drift, ["no allreduce", "another start", "another order", "the same share"], "2 of 4 right"),
+    (challenge, lambda seconds, sizes, alpha, beta: [1] * len(sizes), "the best buckets"),
+    (challenge, lambda seconds, sizes, alpha, beta: [len(sizes)], "the best buckets"),
+    (challenge, lambda seconds, sizes, alpha, beta: [1], "expected buckets"),
+    (challenge, greedy, "the best buckets"),
 ]
