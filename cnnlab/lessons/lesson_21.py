@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.kernels import KERNELS, vector
+from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed
 from cnnlab.measure.timing import Ratio, Timing, speedup, time_unit
 from cnnlab.network import Network
@@ -84,12 +84,13 @@ def on_ranks(programs: Mapping, kernels: str, n_images: int, repeats: int) -> di
 
     comm, spent, given = world(), Counter(), batch(n_images)
     grads, exact = (given[0].network.zeros() for _ in range(2))
-    vector.loss_and_gradients(*given, exact)
+    fused = KERNELS["vector"].module.loss_and_gradients
+    fused(*given, exact)
     here = (lambda call: call) if comm.rank == 0 else lambda call: lambda *step: exact.flat
     watched = Watched(KERNELS[kernels].module, spent)
     steps = {ALONE: here(functools.partial(composed, KERNELS[kernels]))}
     if kernels == "vector":
-        steps[FUSED] = here(vector.loss_and_gradients)
+        steps[FUSED] = here(fused)
     for name, make in programs.items():
         program = make(Watched(comm, spent), watched)
         for part in ("flatten", "build"):
