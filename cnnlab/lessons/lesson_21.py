@@ -16,18 +16,18 @@ from matplotlib.figure import Figure
 from cnnlab.check import kinds
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed
-from cnnlab.measure.timing import Ratio, Timing, speedup, time_unit
+from cnnlab.measure.timing import Ratio, Timing, in_words, speedup
 from cnnlab.network import Network
-from cnnlab.plots import charts
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, INK, style
+from cnnlab.plots.style import COLORS, INK, LAYERS, as_rows, figure, note, style
 from cnnlab.ranks import measure, world
 from cnnlab.ranks.schedules import block
 from cnnlab.ranks.virtual import World
 from cnnlab.ranks.virtual.cluster import VirtualCluster
 from cnnlab.runtime.failures import few
 
-PARTS = {"Gatherv": "Gather", "Bcast": "Bcast", "Allgatherv": "Allgather"}  # the others: kernels
+CALLS = {"Gatherv": "Gather", "Bcast": "Bcast", "Allgatherv": "Allgather"}  # of MPI, by part
+PARTS = "kernels", "copies", "Gather", "Bcast", "Allgather", "the rest"
 FUSED, APART = "one core, fused", "one core, operations apart"
 
 
@@ -69,7 +69,7 @@ class Watched:
 
     def __getattr__(self, name: str):
         value = getattr(self.watched, name)
-        return timed(self.spent, PARTS.get(name, "kernels"), value) if callable(value) else value
+        return timed(self.spent, CALLS.get(name, "kernels"), value) if callable(value) else value
 
 
 def on_ranks(programs: Mapping, kernels: str, repeats: int) -> dict[str, list]:
@@ -106,12 +106,14 @@ def measured(ranks, programs: Mapping, kernels: str = "vector", repeats: int = 2
     """
     work = functools.partial(on_ranks, programs, kernels, repeats)
     samples, result = ranks.run(wrap_non_picklable_objects(work))[0], {}
-    for name, group in samples.items():
-        whole, parts = sorted(group, key=lambda one: one[0])[len(group) // 2]
-        rest = {"the rest": max(0.0, whole - sum(parts.values()))}
-        timing = Timing(name, tuple(seconds for seconds, _ in group))
-        parts = parts | rest if parts else {"kernels": whole}
-        result[name] = Step(timing, parts, isinstance(ranks, VirtualCluster))
+    for name in (FUSED, APART, *programs):
+        if group := samples.get(name):
+            whole, parts = sorted(group, key=lambda one: one[0])[len(group) // 2]
+            parts = parts or {"kernels": whole}
+            parts["the rest"] = max(0.0, whole - sum(parts.values()))
+            timing = Timing(name, tuple(seconds for seconds, _ in group))
+            parts = {part: parts[part] for part in PARTS if parts.get(part)}
+            result[name] = Step(timing, parts, isinstance(ranks, VirtualCluster))
     return result
 
 
@@ -147,26 +149,27 @@ def virtually(program: Callable, size: int) -> Timing:
     return Timing("", (ranks.seconds,))
 
 
-# --- drawings -------------------------------------------------------------------------------------
-
-
-def bars(steps: Mapping[str, Step], bounds: Mapping[str, float], title: str) -> Axes:
-    """Draw the parts of steps as stacked bars, and bounds in seconds, dashed."""
-    parts = {name: step.parts for name, step in steps.items()}
-    unit = time_unit(max(sum(each.values()) for each in parts.values()))[0]
-    clock = "virtual seconds" if any(step.virtual for step in steps.values()) else None
-    ax = charts.parts(parts, per="step", title=title, caption=clock)
-    for k, (name, seconds) in enumerate(bounds.items()):
-        ax.axvline(unit * seconds, color=INK, linestyle="--", linewidth=1.2)
-        ax.text(unit * seconds, len(steps) - 0.4 + 0.35 * k, f" {name}", color=INK, fontsize=8)
-    return ax
+@figure
+def bars(steps: Mapping[str, Step], bounds: Mapping[str, float]) -> Axes:
+    """Draw the parts of steps as stacked bars, and bounds in seconds."""
+    _, ax = plt.subplots(figsize=(7.5, 1.9 + 0.38 * len(steps)))
+    left = np.zeros(len(steps))
+    for part, color in zip(PARTS, LAYERS, strict=True):
+        ms = 1e3 * np.array([step.parts.get(part, 0.0) for step in steps.values()])
+        ax.barh(list(steps), ms, 0.66, left, color=color, label=part)
+        left += ms
+    for y, total in enumerate(left):
+        note(ax, in_words(total / 1e3), (total, y), (6, 0), va="center", fontsize=9)
+    for line, (name, seconds) in zip(("--", ":"), bounds.items(), strict=True):
+        ax.axvline(1e3 * seconds, color=INK, linestyle=line, linewidth=1.2, label=name)
+    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(-0.1, 1), frameon=False, fontsize=9)
+    unit = "virtual ms" if any(step.virtual for step in steps.values()) else "ms"
+    ax.set(xlim=(0, 1.15 * max(left)), xlabel=f"{unit} per step")
+    return as_rows(ax, steps)
 
 
 def who_reads(maps: Mapping[str, int], numbers: Mapping[str, int], read: Collection) -> Stepper:
-    """Step through the results of two ranks: their `maps`, and `numbers` gathered an image.
-
-    Blue: computed by the rank; pale: received; framed: received, and read.
-    """
+    """Step through two ranks' results: computed (blue), received (pale), and read (framed)."""
     frames, captions, gathered, used = [], [], 0, 0
     for k, now in enumerate(maps):
         gathered, used = gathered + numbers[now], used + numbers[now] * (now in read)
@@ -183,7 +186,7 @@ def who_reads(maps: Mapping[str, int], numbers: Mapping[str, int], read: Collect
                 for rank, cell in np.ndindex(2, maps[name]):
                     own, framed = (cell >= maps[name] // 2) == rank, name in read
                     look = {"fc": COLORS["vector"] if own else "#f0dfbd", "lw": 1.5}
-                    look["ec"] = INK if framed and not own else "white"
+                    look |= {"ec": INK, "zorder": 2} if framed and not own else {"ec": "white"}
                     ax.add_patch(plt.Rectangle((11.5 * rank + cell, row - 0.4), 1, 0.8, **look))
             ax.set(xlim=(0, 22), ylim=(len(maps) - 0.4, -0.6))
             for rank in range(2):
