@@ -42,7 +42,7 @@ def batch(n_images: int) -> tuple:
 
 
 class Step(NamedTuple):
-    """The time of a step, and the parts of the sample in the middle; of virtual ranks, virtual."""
+    """The time of a step, and the medians of its parts; of virtual ranks, virtual."""
 
     timing: Timing
     parts: Mapping[str, float]
@@ -108,11 +108,11 @@ def measured(ranks, programs: Mapping, kernels: str = "vector", repeats: int = 2
     samples, result = ranks.run(wrap_non_picklable_objects(work))[0], {}
     for name in (FUSED, APART, *programs):
         if group := samples.get(name):
-            whole, parts = sorted(group, key=lambda one: one[0])[len(group) // 2]
-            parts = parts or {"kernels": whole}
-            parts["the rest"] = max(0.0, whole - sum(parts.values()))
             timing = Timing(name, tuple(seconds for seconds, _ in group))
-            parts = {part: parts[part] for part in PARTS if parts.get(part)}
+            each = {part: median(spent.get(part, 0.0) for _, spent in group) for part in PARTS}
+            last = "the rest" if any(each.values()) else "kernels"  # one core's are not timed apart
+            each[last] = max(0.0, timing.median - sum(each.values()))
+            parts = {part: seconds for part, seconds in each.items() if seconds}
             result[name] = Step(timing, parts, isinstance(ranks, VirtualCluster))
     return result
 
@@ -191,7 +191,8 @@ def who_reads(maps: Mapping[str, int], numbers: Mapping[str, int], read: Collect
             ax.set(xlim=(0, 22), ylim=(len(maps) - 0.4, -0.6))
             for rank in range(2):
                 ax.text(11.5 * rank, -0.7, f"rank {rank}", fontsize=9)
-    return stepper(frames, title="What two ranks compute and receive", captions=captions)
+    title = "Blue: computed; pale: received; framed: received, and read"
+    return stepper(frames, title=title, captions=captions)
 
 
 # --- the exercises --------------------------------------------------------------------------------
