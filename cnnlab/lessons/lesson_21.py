@@ -4,6 +4,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from statistics import median
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -34,8 +35,8 @@ FUSED, APART = "one core, fused", "one core, operations apart"
 def batch(n_images: int) -> tuple:
     """Parameters, images (N, 1, 28, 28) of noise and labels (N), the same on every rank."""
     net, rng = Network(), np.random.default_rng(0)
-    x = rng.random((n_images, *net.image_shape), np.float32)
-    return net.parameters(0), x, rng.integers(0, net.classes, n_images)
+    labels = rng.integers(0, net.classes, n_images)
+    return net.parameters(0), rng.random((n_images, *net.image_shape), np.float32), labels
 
 
 # --- the time of a step, in parts -----------------------------------------------------------------
@@ -76,13 +77,17 @@ def on_ranks(programs: Mapping, kernels: str, repeats: int) -> dict[str, list]:
     """Runs on every rank: of each program, samples of the seconds of a step and of its parts.
 
     A step lasts from a barrier until the slowest rank is done; parts are means over the ranks.
+    Raises AssertionError where a rank's block of the gradients is wrong.
     """
     comm, spent, given = world(), Counter(), batch(64)
-    grads, watched = given[0].network.zeros(), Watched(KERNELS[kernels].module, spent)
+    grads, exact = (given[0].network.zeros() for _ in range(2))
+    KERNELS["vector"].module.loss_and_gradients(*given, exact)
+    own = [slice(*block(comm.rank, comm.size, len(array))) for array in exact]
+    watched = Watched(KERNELS[kernels].module, spent)
     steps = {FUSED: KERNELS[kernels].module.loss_and_gradients} if kernels == "vector" else {}
     steps[APART] = functools.partial(composed, KERNELS[kernels])
-    if comm.rank:
-        steps = dict.fromkeys(steps, lambda *arguments: None)
+    if comm.rank:  # one core is rank 0's
+        steps = dict.fromkeys(steps, lambda *arguments: np.copyto(grads.flat, exact.flat))
     for name, make in programs.items():
         program = make(Watched(comm, spent), watched)
         for part in ("flatten", "build"):
@@ -92,10 +97,14 @@ def on_ranks(programs: Mapping, kernels: str, repeats: int) -> dict[str, list]:
     for k in range(1 + few(repeats)):  # the first to warm up
         for name, step in steps.items():
             spent.clear()
+            grads.flat[:] = np.nan
             seconds = measure.sample(comm, functools.partial(step, *given, grads), 1)
             parts = [*map(Counter, comm.allgather(dict(spent)))]
             mean = {part: sum(each[part] for each in parts) / comm.size for part in parts[0]}
-            samples[name] += [(seconds, mean)] if k else []
+            samples[name] += [(seconds, mean)] * (k > 0)
+            pairs = zip(grads, exact, own, strict=True)
+            if not k and not all(np.allclose(g[i], e[i], 1e-3, 1e-3) for g, e, i in pairs):
+                raise AssertionError(f"{name}: wrong gradients on rank {comm.rank}, so not timed")
     return samples
 
 
@@ -140,13 +149,6 @@ def prices(kernels, repeats: int = 11) -> dict[str, float]:
         meter = SimpleNamespace(kernel=kernel, dtype=np.dtype(np.float32))
         composed(meter, *given, given[0].network.zeros())
     return {name: float(np.median(values)) for name, values in each.items()}
-
-
-def virtually(program: Callable, size: int) -> Timing:
-    """The virtual time of `program(comm)` on so many ranks, with links of 2 µs and 10 GB/s."""
-    ranks = World(size, "2us,10GB/s")
-    ranks.run(program)
-    return Timing("", (ranks.seconds,))
 
 
 @figure

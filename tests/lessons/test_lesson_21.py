@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from cnnlab.lessons import lesson_21
-from cnnlab.measure.timing import Timing
 from cnnlab.ranks import cluster as clusters
 from cnnlab.ranks.schedules import block
-from cnnlab.ranks.virtual import World
 from tests.lessons import breaking
 
 
@@ -62,6 +60,12 @@ def test_calls_are_added_up_by_part_and_numbers_are_not_called():
     assert (watched.size, watched.Bcast(2)) == (2, 3) and set(spent) == {"Bcast"}
 
 
-def test_virtual_seconds_are_those_of_the_slowest_rank():
-    timing = lesson_21.virtually(lambda comm: comm.compute(comm.rank * 2.0), 3)
-    assert timing == Timing("", (4.0,)) and World(1).seconds == 0
+def test_a_program_with_wrong_gradients_is_not_timed(defined, monkeypatch):
+    class Wrong(defined["OwnMaps"]):
+        def collect(self, part, out, axis):
+            super().collect(part, out, axis)
+            out *= 1 + self.comm.rank
+
+    monkeypatch.setattr(clusters, "find_mpiexec", lambda: None)
+    with clusters.cluster(2) as ranks, pytest.raises(clusters.RankError, match="wrong gradients"):
+        lesson_21.measured(ranks, {"wrong": Wrong}, "loops", 1)
