@@ -20,7 +20,7 @@ from cnnlab.kernels.composition import composed
 from cnnlab.measure.timing import Ratio, Timing, in_words, speedup
 from cnnlab.network import Network
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, INK, LAYERS, as_rows, figure, note, style
+from cnnlab.plots.style import COLORS, INK, LAYERS, as_rows, figure, style
 from cnnlab.ranks import measure, world
 from cnnlab.ranks.schedules import block
 from cnnlab.ranks.virtual import World
@@ -133,7 +133,7 @@ def times(base: Step, other: Step) -> Ratio:
 
 def prices(kernels, repeats: int = 11) -> dict[str, float]:
     """Seconds of one core for an element of each operation's result, medians of 64 images."""
-    given, each = batch(64), {}
+    given, grads, each = batch(64), Network().zeros(), {}
 
     def kernel(name: str):
         def call(*arguments):
@@ -146,27 +146,24 @@ def prices(kernels, repeats: int = 11) -> dict[str, float]:
         return call
 
     for _ in range(1 + few(repeats)):
-        meter = SimpleNamespace(kernel=kernel, dtype=np.dtype(np.float32))
-        composed(meter, *given, given[0].network.zeros())
+        composed(SimpleNamespace(kernel=kernel, dtype=given[1].dtype), *given, grads)
     return {name: float(np.median(values)) for name, values in each.items()}
 
 
 @figure
-def bars(steps: Mapping[str, Step], bounds: Mapping[str, float]) -> Axes:
+def bars(steps: Mapping[str, Step], bounds: Mapping[str, float], where: str) -> Axes:
     """Draw the parts of steps as stacked bars, and bounds in seconds."""
     _, ax = plt.subplots(figsize=(7.5, 1.9 + 0.38 * len(steps)))
     left = np.zeros(len(steps))
     for part, color in zip(PARTS, LAYERS, strict=True):
         ms = 1e3 * np.array([step.parts.get(part, 0.0) for step in steps.values()])
-        ax.barh(list(steps), ms, 0.66, left, color=color, label=part)
+        last = ax.barh(list(steps), ms, 0.66, left, color=color, label=part)
         left += ms
-    for y, total in enumerate(left):
-        note(ax, in_words(total / 1e3), (total, y), (6, 0), va="center", fontsize=9)
+    ax.bar_label(last, [in_words(total / 1e3) for total in left], padding=6, fontsize=9)
     for line, (name, seconds) in zip(("--", ":"), bounds.items(), strict=True):
         ax.axvline(1e3 * seconds, color=INK, linestyle=line, linewidth=1.2, label=name)
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(-0.1, 1), frameon=False, fontsize=9)
-    unit = "virtual ms" if any(step.virtual for step in steps.values()) else "ms"
-    ax.set(xlim=(0, 1.15 * max(left)), xlabel=f"{unit} per step")
+    ax.set(xlim=(0, 1.15 * max(left)), xlabel=f"ms per step, {where}")
     return as_rows(ax, steps)
 
 
