@@ -42,7 +42,7 @@ def batch(n_images: int) -> tuple:
 # --- the time of a step, in parts -----------------------------------------------------------------
 
 
-class Step(NamedTuple):
+class PartedStep(NamedTuple):
     """The time of a step, and the medians of its parts; of virtual ranks, virtual."""
 
     timing: Timing
@@ -62,14 +62,14 @@ def timed(spent: Counter, part: str, function: Callable) -> Callable:
     return call
 
 
-class Watched:
+class Timed:
     """A communicator, or kernels: the seconds in its functions are added up by part."""
 
-    def __init__(self, watched, spent: Counter):
-        self.watched, self.spent = watched, spent
+    def __init__(self, inner, spent: Counter):
+        self.inner, self.spent = inner, spent
 
     def __getattr__(self, name: str):
-        value = getattr(self.watched, name)
+        value = getattr(self.inner, name)
         return timed(self.spent, CALLS.get(name, "kernels"), value) if callable(value) else value
 
 
@@ -83,13 +83,13 @@ def on_ranks(programs: Mapping, kernels: str, repeats: int) -> dict[str, list]:
     grads, exact = (given[0].network.zeros() for _ in range(2))
     KERNELS["vector"].module.loss_and_gradients(*given, exact)
     own = [slice(*block(comm.rank, comm.size, len(array))) for array in exact]
-    watched = Watched(KERNELS[kernels].module, spent)
-    steps = {FUSED: KERNELS[kernels].module.loss_and_gradients} if kernels == "vector" else {}
+    fused = KERNELS[kernels].fused("loss_and_gradients", given[0].network)
+    steps = {FUSED: fused} if fused else {}
     steps[APART] = functools.partial(composed, KERNELS[kernels])
     if comm.rank:  # one core is rank 0's
         steps = dict.fromkeys(steps, lambda *arguments: np.copyto(grads.flat, exact.flat))
     for name, make in programs.items():
-        program = make(Watched(comm, spent), watched)
+        program = make(*(Timed(each, spent) for each in (comm, KERNELS[kernels].module)))
         for part in ("flatten", "build"):
             setattr(program, part, timed(spent, "copies", getattr(program, part)))
         steps[name] = program.step
@@ -109,7 +109,7 @@ def on_ranks(programs: Mapping, kernels: str, repeats: int) -> dict[str, list]:
 
 
 def measured(ranks, programs: Mapping, kernels: str = "vector", repeats: int = 21) -> dict:
-    """The Step of each program, on 64 images, in turn with one core that takes it alone.
+    """The timed step of each program, on 64 images, in turn with one core that takes it alone.
 
     A program makes, of a communicator and kernels, an object with `step`, `flatten` and `build`.
     """
@@ -122,11 +122,11 @@ def measured(ranks, programs: Mapping, kernels: str = "vector", repeats: int = 2
             last = "the rest" if any(each.values()) else "kernels"  # one core's are not timed apart
             each[last] = max(0.0, timing.median - sum(each.values()))
             parts = {part: seconds for part, seconds in each.items() if seconds}
-            result[name] = Step(timing, parts, isinstance(ranks, VirtualCluster))
+            result[name] = PartedStep(timing, parts, isinstance(ranks, VirtualCluster))
     return result
 
 
-def times(base: Step, other: Step) -> Ratio:
+def times(base: PartedStep, other: PartedStep) -> Ratio:
     """How many times as fast the other step is."""
     return speedup(base.timing, other.timing)
 
@@ -151,7 +151,7 @@ def prices(kernels, repeats: int = 11) -> dict[str, float]:
 
 
 @figure
-def bars(steps: Mapping[str, Step], bounds: Mapping[str, float], where: str) -> Axes:
+def bars(steps: Mapping[str, PartedStep], bounds: Mapping[str, float], where: str) -> Axes:
     """Draw the parts of steps as stacked bars, and bounds in seconds."""
     _, ax = plt.subplots(figsize=(7.5, 1.9 + 0.38 * len(steps)))
     left = np.zeros(len(steps))
