@@ -44,7 +44,8 @@ def test_steps_are_measured_in_parts_that_add_up(defined, kernels, monkeypatch):
     assert list(steps["report"].parts)[:4] == ["kernels", "copies", "Gather", "Bcast"]
     assert list(steps["own maps"].parts)[:3] == ["kernels", "copies", "Allgather"]
     for step in steps.values():
-        assert np.isclose(sum(step.parts.values()), step.timing.median)
+        left, whole = step.timing.median - sum(step.parts.values()), step.timing.median
+        assert np.isclose(left, 0, atol=1e-9 * whole) or (left < 0 and "the rest" not in step.parts)
 
 
 def test_the_stepper_counts_what_is_gathered_and_what_is_read():
