@@ -1,62 +1,72 @@
+"""What lesson 21 measures, and that its cells share a step as the package does."""
+
+import functools
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from cnnlab.kernels import partitioned
 from cnnlab.lessons import lesson_21
-from cnnlab.measure.timing import Timing
-from cnnlab.ranks.cluster import cluster
-from cnnlab.ranks.virtual import World
+from cnnlab.ranks import cluster as clusters
+from cnnlab.ranks.schedules import block
+from tests.lessons import breaking
 
 
-def gathers_of_a_step():
-    from mpi4py import MPI
-
-    from cnnlab.lessons import lesson_21
-
-    result = lesson_21.samples(MPI.COMM_WORLD, 8, 3)
-    return result, lesson_21.partitioned.communicator() is not None
-
-
-@pytest.mark.mpi
-def test_the_parts_of_a_step_are_timed_on_ranks():
-    with cluster(2) as ranks:
-        (result, restored), _ = ranks.run(gathers_of_a_step, timeout=300)
-    assert set(result) == {"one rank", "layers", "local", "messages", "exchanges", "kernels"}
-    assert all(len(group) == 3 for group in result.values()) and restored
-    assert all(a < b for a, b in zip(result["kernels"], result["local"], strict=True))
+@pytest.fixture(scope="module")
+def defined():
+    """The names of the lesson's cells of matter."""
+    names = {}
+    for cell in breaking.read(breaking.NOTEBOOKS / "21_partitioned_layers.ipynb"):
+        if "matter" in cell.tags or "import functools" in cell.source:
+            exec(cell.source, names)
+    return names
 
 
-@pytest.mark.parametrize("counts", [[3], [2, 0], [2, 0, 3, 1]])
-def test_an_exchange_gathers_what_an_allgather_does(counts):
-    def program(comm):
-        part, n = np.full(counts[comm.rank], comm.rank, np.float32), sum(counts)
-        result, expected = np.full((2, n), -1, np.float32)
-        lesson_21.exchange(comm, part, (result, counts))
-        comm.Allgatherv(part, (expected, counts))
-        return result.tolist() == expected.tolist() == np.repeat(range(comm.size), counts).tolist()
-
-    assert all(World(len(counts)).run(program))
+def test_blocks_are_those_of_the_package(defined):
+    for i, size, n in np.ndindex(5, 5, 9):
+        here = defined["block"](i, size + 1, n) if i <= size else slice(0, 0)
+        assert here == slice(*(block(i, size + 1, n) if i <= size else (0, 0)))
 
 
-def test_what_was_put_in_place_is_taken_out_again():
-    before = partitioned.vector
-    with pytest.raises(KeyError), lesson_21.in_place(vector=None):
-        assert partitioned.vector is None
-        raise KeyError
-    assert partitioned.vector is before
+@pytest.mark.parametrize("kernels", ["vector", "loops"])
+def test_steps_are_measured_in_parts_that_add_up(defined, kernels, monkeypatch):
+    monkeypatch.setattr(clusters, "find_mpiexec", lambda: None)
+    gather = defined["allgather"]
+    programs = {
+        "report": defined["Shared"],
+        "all": functools.partial(defined["Shared"], gather=gather),
+        "own maps": defined["OwnMaps"],
+    }
+    with clusters.cluster(2) as ranks:
+        steps = lesson_21.measured(ranks, programs, kernels, 3)
+    alone = [lesson_21.FUSED] * (kernels == "vector") + [lesson_21.APART]
+    assert list(steps) == [*alone, *programs] and all(step.virtual for step in steps.values())
+    assert list(steps["report"].parts)[:4] == ["kernels", "copies", "Gather", "Bcast"]
+    assert list(steps["own maps"].parts)[:3] == ["kernels", "copies", "Allgather"]
+    for step in steps.values():
+        left, whole = step.timing.median - sum(step.parts.values()), step.timing.median
+        assert np.isclose(left, 0, atol=1e-9 * whole) or (left < 0 and "the rest" not in step.parts)
 
 
-def test_a_silent_communicator_notes_what_it_should_have_gathered():
-    comm = type("Comm", (), {"rank": 0, "size": 2})()
-    silent = lesson_21.Silent(comm)
-    silent.Allgatherv(None, (None, [3, 4]))
-    assert silent.asked == [[3, 4]]
+def test_the_stepper_counts_what_is_gathered_and_what_is_read():
+    shown = lesson_21.who_reads({"z": 6, "y": 6}, {"z": 3456, "y": 216}, ["y"])
+    assert len(shown) == 2
+    assert "y: a rank computes 3 of 6 blocks, receives the others. So far 3,672" in shown.html
+    assert "gathered, 216 of them read by others" in shown.html
 
 
-def test_what_parts_do_not_explain_is_the_rest():
-    seconds = {"layers": 10.0, "local": 6.0, "messages": 3.0, "kernels": 4.0}
-    group = {name: Timing(name, (s,)) for name, s in seconds.items()}
-    cut = {"kernels": 4, "copies": 2, "messages": 3, "the rest": 1}
-    assert lesson_21.parts(group) == cut
-    group["layers"] = Timing("layers", (8.0,))
-    assert lesson_21.parts(group) == cut | {"the rest": 0}
+def test_calls_are_added_up_by_part_and_numbers_are_not_called():
+    spent, comm = Counter(), type("Comm", (), {"size": 2, "Bcast": lambda self, a: a + 1})()
+    timed = lesson_21.Timed(comm, spent)
+    assert (timed.size, timed.Bcast(2)) == (2, 3) and set(spent) == {"Bcast"}
+
+
+def test_a_program_with_wrong_gradients_is_not_timed(defined, monkeypatch):
+    class Wrong(defined["OwnMaps"]):
+        def collect(self, part, out, axis):
+            super().collect(part, out, axis)
+            out *= 1 + self.comm.rank
+
+    monkeypatch.setattr(clusters, "find_mpiexec", lambda: None)
+    with clusters.cluster(2) as ranks, pytest.raises(clusters.RankError, match="wrong gradients"):
+        lesson_21.measured(ranks, {"wrong": Wrong}, "loops", 1)

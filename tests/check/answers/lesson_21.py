@@ -1,40 +1,85 @@
 """Answers to the exercises of lesson 21, right and wrong."""
 
-from cnnlab.lessons.lesson_21 import blocks, bugs, factor
+import numpy as np
+
+from cnnlab.lessons.lesson_21 import repaired, row_parallel
 
 
-def the_first_get_one_more(i, size, n):
-    each, more = divmod(n, size)
-    first = i * each + min(i, more)
-    return first, first + each + (i < more)
+def ends(comm, n):
+    return [n * rank // comm.size for rank in range(comm.size + 1)]
 
 
-def forgets_the_rest(i, size, n):
-    return i * (n // size), (i + 1) * (n // size)
+def transposed(comm, y, w, b):
+    bounds = ends(comm, len(w))
+    mine = slice(bounds[comm.rank], bounds[comm.rank + 1])
+    rows = np.empty((len(w), len(y)), np.float32)  # a block of outputs lies in one piece
+    comm.Allgatherv(w[mine] @ y.T + b[mine, None], (rows, [4 * n for n in np.diff(bounds)]))
+    return rows.T
 
 
-def all_the_rest_to_the_last(i, size, n):
-    each = n // size
-    return i * each, n if i == size - 1 else (i + 1) * each
+def as_handed_out(comm, y, w, b):
+    each = len(w) // comm.size
+    mine = slice(each * comm.rank, each * (comm.rank + 1))
+    part = y @ w[mine].T + b[mine]
+    z = np.zeros((len(y), len(w)), np.float32)
+    comm.Gatherv(part, (z, [part.size] * comm.size))
+    return z
 
 
-def one_too_many(i, size, n):
-    return n * i // size, n * (i + 1) // size + 1
+def only_the_root(comm, y, w, b):
+    bounds = ends(comm, len(w))
+    mine = slice(bounds[comm.rank], bounds[comm.rank + 1])
+    rows = np.zeros((len(w), len(y)), np.float32)
+    comm.Gatherv(w[mine] @ y.T + b[mine, None], (rows, [4 * n for n in np.diff(bounds)]))
+    return rows.T
 
 
-RIGHT = [
-    (blocks, the_first_get_one_more),
-    (bugs, ["reduce", "division", "finalize"]),
-    (factor, lambda before, after: after / before),
-]
+def scrambled(comm, y, w, b):
+    bounds = ends(comm, len(w))
+    mine = slice(bounds[comm.rank], bounds[comm.rank + 1])
+    z = np.empty((len(y), len(w)), np.float32)
+    counts = [4 * n for n in np.diff(bounds)]
+    comm.Allgatherv(np.ascontiguousarray(y @ w[mine].T + b[mine]), (z, counts))
+    return z
+
+
+def adds_then_biases(comm, y, w, b):
+    z = np.ascontiguousarray(y @ w.T)
+    total = np.empty_like(z)
+    comm.Allreduce(z, total)
+    return total + b
+
+
+def bias_on_every_rank(comm, y, w, b):
+    total = np.empty((len(y), len(w)), np.float32)
+    comm.Allreduce(y @ w.T + b, total)
+    return total
+
+
+def own_sums_only(comm, y, w, b):
+    return y @ w.T + b
+
+
+def sums_on_the_root(comm, y, w, b):
+    total = np.zeros((len(y), len(w)), np.float32)
+    comm.Reduce(np.ascontiguousarray(y @ w.T), total)
+    return total + b
+
+
+def gathers_all_features(comm, y, w, b):
+    ys, ws = comm.allgather(y), comm.allgather(w)
+    return np.hstack(ys) @ np.hstack(ws).T + b
+
+
+RIGHT = [(repaired, transposed), (row_parallel, adds_then_biases)]
 WRONG = [
-    (blocks, forgets_the_rest, "1 things on 2 ranks"),
-    (blocks, all_the_rest_to_the_last, "things on"),
-    (blocks, lambda i, size, n: (n * i // size, n * (i + 1) // size), "1 things on 2 ranks"),
-    (blocks, one_too_many, "things on 1 ranks"),
-    (blocks, lambda i, size, n: size, "TypeError"),
-    (bugs, ["finalize", "reduce", "division"], "finalize, reduce, division"),
-    (bugs, (1, 2, 3), "expected 3 of"),
-    (bugs, ..., "not yet answered"),
-    (factor, lambda before, after: 1, "too small"),
+    (repaired, as_handed_out, "rank 0 of 2"),
+    (repaired, only_the_root, "rank 1 of 2"),
+    (repaired, scrambled, "rank 0 of 2: output"),
+    (repaired, lambda comm, y, w, b: y @ w[:1].T + b[:1], "expected (4, 7) outputs, got (4, 1)"),
+    (repaired, ..., "not yet answered"),
+    (row_parallel, bias_on_every_rank, "rank 0 of 2: output 0 of image 0"),
+    (row_parallel, own_sums_only, "rank 0 of 2"),
+    (row_parallel, sums_on_the_root, "rank 1 of 2"),
+    (row_parallel, gathers_all_features, "more than two for each output and rank"),
 ]
