@@ -25,13 +25,13 @@ def replica(images: Dataset, seed: int) -> Replica:
 # --- pictures ---------------------------------------------------------------------------------
 
 
-def contours(ax: Axes, matrix: np.ndarray, reach: float) -> None:
+def contours(ax: Axes, matrix: np.ndarray, wide: float, tall: float) -> None:
     """The loss ½ wᵀ·matrix·w around its minimum, as grey lines."""
-    x, y = np.meshgrid(*[np.linspace(-reach, reach, 81)] * 2)
+    x, y = np.meshgrid(np.linspace(-wide, wide, 81), np.linspace(-tall, tall, 81))
     height = np.einsum("iab,ij,jab->ab", [x, y], matrix, [x, y]) / 2
     ax.contour(x, y, height, height.max() * np.geomspace(1e-3, 1, 7), colors=GREY, linewidths=0.5)
     ax.plot(0, 0, "+", color=INK)
-    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[], aspect="equal")
+    ax.set(xlim=(-wide, wide), ylim=(-tall, tall), xticks=[], yticks=[], aspect="equal")
 
 
 @figure
@@ -42,7 +42,7 @@ def paths(rows: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> np
     for row, (label, (matrix, places)) in zip(axes, rows.items(), strict=True):
         row[0].set_ylabel(label)
         for ax, (name, path), color in zip(row, places.items(), colors(names), strict=True):
-            contours(ax, matrix, 1.2)
+            contours(ax, matrix, 1.2, 1.2)
             ax.plot(*path.T, "o-", color=color, markersize=2, linewidth=0.8)
             ax.set_title(name, fontsize=9, color=color)
     return axes
@@ -50,7 +50,7 @@ def paths(rows: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> np
 
 def arrows(ax: Axes, matrix: np.ndarray, path: np.ndarray, t: int, parts: Mapping, half) -> None:
     """A frame of the stepper: the path up to step t, arrows by name, an ellipse's half axes."""
-    contours(ax, matrix, 1.2)
+    contours(ax, matrix, 1.2, 0.7)
     ax.plot(*path[: t + 1].T, "o-", color=GREY, markersize=3, linewidth=0.8)
     for (name, part), color in zip(parts.items(), colors(list(parts)), strict=True):
         ax.quiver(*path[t], *part, color=color, angles="xy", scale_units="xy", scale=1, label=name)

@@ -32,7 +32,7 @@ def from_zero(w, m, v, g, t, rate, decay):
     averaged(m, v, g)
     with np.errstate(all="ignore"):
         direction = m / np.float64(1 - 0.9 ** (t - 1)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-    decoupled(w, direction, rate, decay)
+        decoupled(w, direction, rate, decay)
 
 
 def from_two(w, m, v, g, t, rate, decay):
@@ -131,8 +131,8 @@ RIGHT = [
     (challenge_lars, lars_by(ratio)),
 ]  # fmt: skip
 WRONG = [
-    (critical_batch, lambda steps_8, steps_512: steps_8 / steps_512, "critical_batch("),
-    (critical_batch, lambda steps_8, steps_512: 8 * (steps_8 / steps_512 - 1), "critical_batch("),
+    (critical_batch, lambda steps_8, steps_512: steps_8 / steps_512, "too "),
+    (critical_batch, lambda steps_8, steps_512: 8 * (steps_8 / steps_512 - 1), "too "),
     (corrected, corrected_by(lambda rate, last: 1), "old rate"),
     (corrected, corrected_by(lambda rate, last: last / rate), "wrong way"),
     (corrected, corrected_by(lambda rate, last: rate), "is off by"),
