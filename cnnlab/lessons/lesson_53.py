@@ -1,138 +1,198 @@
-"""Lesson 53, another direction: exercises, formulas of optimisers, paces and what they take.
+"""Lesson 53, another direction: what is trained, the pictures, and the exercises."""
 
-A pace is a function of the epochs done, a fraction, that returns the batch and the rate.
-"""
-
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
 from cnnlab.check import kinds
-from cnnlab.check.verdict import Verdict
+from cnnlab.data import Dataset
 from cnnlab.kernels import KERNELS
-from cnnlab.measure import timing
 from cnnlab.network import Network
-from cnnlab.plots.style import GREY, INK, OTHERS, aside, colors, figure, label_ends
-from cnnlab.ranks.schedules import block
-from cnnlab.ranks.virtual import Link, World
-from cnnlab.runtime import arguments
-from cnnlab.runtime.arguments import at_least
-from cnnlab.training import BATCH, OPTIMIZERS, Diverged, Method, Replica, Sgd, accuracy, train
-
-BETAS, EPSILON, N_STEPS = (0.9, 0.999), 1e-8, 12
+from cnnlab.plots.style import GREY, INK, colors, figure
+from cnnlab.training import Replica, Sgd
 
 
-def adams(gradients, rate, *, first=1, inside=False, corrected=True, carried=False, early=False):
-    """Where Adam gets from zero in float64: right, or with one of the usual mistakes."""
-    w = m = v = 0.0
-    for t, g in enumerate(gradients, first):
-        m = BETAS[0] * m + (1 - BETAS[0]) * (rate * g if early else g)
-        v = BETAS[1] * v + (1 - BETAS[1]) * g**2
-        by = (1 - BETAS[0] ** t, 1 - BETAS[1] ** t) if corrected else (1, 1)
-        m_hat, v_hat = m / by[0], v / by[1]
-        if carried:
-            m, v = m_hat, v_hat
-        root = np.sqrt(v_hat + EPSILON) if inside else np.sqrt(v_hat) + EPSILON
-        w = w - (1 if early else rate) * m_hat / root
-    return w
+def replica(images: Dataset, seed: int) -> Replica:
+    """The report's network with parameters from a seed, and the images to train it on."""
+    params, kernels = Network().parameters(seed), KERNELS["vector"]
+    return Replica(kernels, params, images.train_images, images.train_labels, 1, Sgd(1.0))
 
 
-ADAMS_MISTAKES = {
-    "ε lies inside the root": {"inside": True},
-    "nothing is divided by 1 − βᵗ": {"corrected": False},
-    "the corrected averages are carried on": {"carried": True},
-    "t is one too large": {"first": 2},
-}
+# --- pictures ---------------------------------------------------------------------------------
 
 
-def as_adam(update) -> str:
-    """What is wrong with an update of Adam's, in words; nothing if it is right."""
-    gradients = kinds.generator().normal(size=(N_STEPS, len(SIZES))) * SIZES
-    w, m, v = np.zeros((3, len(SIZES)))
-    for t, g in enumerate(gradients, 1):
-        given = g.copy()
-        update(w, m, v, given, t, 0.01)
-        if not np.array_equal(given, g):
-            return "g is changed, and should be left as it is"
-    return message(
-        w, adams(gradients, 0.01), ADAMS_MISTAKES, lambda how: adams(gradients, 0.01, **how)
-    )
+def contours(ax: Axes, matrix: np.ndarray, wide: float, tall: float) -> None:
+    """The loss ½ wᵀ·matrix·w around its minimum, as grey lines."""
+    x, y = np.meshgrid(np.linspace(-wide, wide, 81), np.linspace(-tall, tall, 81))
+    height = np.einsum("iab,ij,jab->ab", [x, y], matrix, [x, y]) / 2
+    ax.contour(x, y, height, height.max() * np.geomspace(1e-3, 1, 7), colors=GREY, linewidths=0.5)
+    ax.plot(0, 0, "+", color=INK)
+    ax.set(xlim=(-wide, wide), ylim=(-tall, tall), xticks=[], yticks=[], aspect="equal")
 
 
-def nesterovs(w, slope, rate, mu, *, ahead=1, mix=1.0, stale=False, n_steps=N_STEPS):
-    """Where Nesterov's momentum gets from w in float64: right, or with a usual mistake."""
-    v = 0 * w
-    for _ in range(n_steps):
-        new = mu * v - mix * rate * slope(w + ahead * mu * v)
-        w, v = w + (v if stale else new), new
-    return w
+@figure
+def paths(rows: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> np.ndarray:
+    """Draw the paths of optimisers down a ravine: by row, its matrix and places (T, 2) by name."""
+    names = list(next(iter(rows.values()))[1])
+    _, axes = plt.subplots(len(rows), len(names), figsize=(10, 1.9 * len(rows)))
+    for row, (label, (matrix, places)) in zip(axes, rows.items(), strict=True):
+        row[0].set_ylabel(label)
+        for ax, (name, path), color in zip(row, places.items(), colors(names), strict=True):
+            contours(ax, matrix, 1.2, 1.2)
+            ax.plot(*path.T, "o-", color=color, markersize=2, linewidth=0.8)
+            ax.set_title(name, fontsize=9, color=color)
+    return axes
 
 
-NESTEROVS_MISTAKES = {
-    "the gradient is taken behind w, not ahead of it": {"ahead": -1},
-    "the gradient is taken at w, which is plain momentum": {"ahead": 0},
-    "the gradient is weighed by 1 − µ": {"mix": 0.1},
-    "w steps along the velocity before the update": {"stale": True},
-}
+def arrows(ax: Axes, matrix: np.ndarray, path: np.ndarray, t: int, parts: Mapping, half) -> None:
+    """A frame of the stepper: the path up to step t, arrows by name, an ellipse's half axes."""
+    contours(ax, matrix, 1.2, 0.7)
+    ax.plot(*path[: t + 1].T, "o-", color=GREY, markersize=3, linewidth=0.8)
+    for (name, part), color in zip(parts.items(), colors(list(parts)), strict=True):
+        ax.quiver(*path[t], *part, color=color, angles="xy", scale_units="xy", scale=1, label=name)
+    if half is not None:
+        turn = np.linspace(0, 2 * np.pi, 60)
+        x, y = (path[t] + np.column_stack([np.cos(turn), np.sin(turn)]) * half).T
+        ax.plot(x, y, ":", color=INK, linewidth=1, label="rate · √â")
+    ax.legend(fontsize=7, loc="lower left")
 
 
-def as_nesterov(update) -> str:
-    """What is wrong with an update of Nesterov's, in words; nothing if it is right."""
-    rng = kinds.generator()
-    start, steep = rng.normal(size=5), rng.uniform(1, 20, 5)
-    w, v = start.copy(), np.zeros(5)
-    for _ in range(N_STEPS):
-        update(w, v, lambda at: steep * at, 0.02, 0.9)
-    way = start, lambda at: steep * at, 0.02, 0.9
-    return message(w, nesterovs(*way), NESTEROVS_MISTAKES, lambda how: nesterovs(*way, **how))
+@figure
+def panels(lines: Mapping[str, Mapping], y: str, dots=None, ticks=(), scale="log") -> np.ndarray:
+    """Draw lines (x, y) by name, a panel for each unit; ideals are dashed, dots are seeds."""
+    _, axes = plt.subplots(1, len(lines), figsize=(10, 3.4), sharey=True, squeeze=False)
+    for ax, (unit, each) in zip(axes[0], lines.items(), strict=True):
+        for color, (name, seeds) in zip(colors(list(each)), each.items(), strict=True):
+            ideal = {"linestyle": "--", "color": GREY} if "ideal" in name else {"color": color}
+            for k, points in enumerate(seeds):
+                ax.plot(*points, linewidth=1, label="" if k else name, **ideal)
+            if dots and name in dots:
+                ax.plot(*dots[name], "o", color=color, markersize=3.5)
+        ax.set(xscale="log", yscale=scale, xlabel=unit)
+        if ticks:
+            ax.set_xticks(ticks, [str(tick) for tick in ticks])
+            ax.minorticks_off()
+    axes[0, 0].set_ylabel(y)
+    axes[0, -1].legend(fontsize=7)
+    return axes
 
 
-def message(got, expected, mistakes, make) -> str:
-    """Nothing if two results agree; else the mistake that leads there, or how far they differ."""
-    if np.allclose(got, expected, rtol=1e-6, atol=1e-14):
-        return ""
-    for words, how in mistakes.items():
-        if np.allclose(got, make(how), rtol=1e-6, atol=1e-14):
+# --- exercises --------------------------------------------------------------------------------
+
+
+# What to say of an answer that leads where the model answer does with pieces replaced.
+MEANS = "m_hat, v_hat = m / (1 - 0.9**t), v / (1 - 0.999**t)"
+MISTAKES = {
+    "corrected": {
+        "the velocity still holds the old rate": {" * rate / last": ""},
+        "the velocity is scaled the wrong way": {"rate / last": "last / rate"},
+    },
+    "nesterov": {
+        "the gradient is taken behind w, not ahead of it": {"w + v": "w - v"},
+        "the gradient is taken at w, which is plain momentum": {"w + v": "w"},
+        "the gradient is weighed by 1 − µ": {"rate *": "(1 - momentum) * rate *"},
+        "w steps along the velocity before the update": {
+            "v *=": "old = v.copy()\n    v *=", "w += v": "w += old"},
+    },
+    "adamw": {
+        "ε lies inside the root": {"v_hat**0.5 + 1e-8": "(v_hat + 1e-8) ** 0.5"},
+        "nothing is divided by 1 − βᵗ": {MEANS: "m_hat, v_hat = m, v"},
+        "the corrected averages are carried on": {
+            MEANS: MEANS.replace("m_hat, v_hat", "m[:], v[:]"), "m_hat /": "m /", "v_hat**": "v**"},
+        "t is one too large": {"**t": "**(t + 1)"},
+        "the decay goes through the averages, which is Adam with L2": {
+            "m += ": "g = g + decay * w\n    m += ", " + decay * w)": ")"},
+    },
+    "challenge_lars": {
+        "the decay is missing below the line": {" + decay * length": ""},
+        "the decay is missing in the step": {"(g + decay * w)": "g"},
+        "this is plain descent: where is the trust ratio?": {"* trust": ""},
+        "the trust ratio is upside down": {"* trust": "/ trust"},
+    },
+}  # fmt: skip
+
+
+def answer(name: str, changes: Mapping[str, str]) -> Callable:
+    """The model answer of that name with pieces of its source replaced: a student's mistake."""
+    text = Path(__file__).read_text(encoding="utf-8").partition(f"\ndef {name}(")[2]
+    source, scope = f"def {name}({text.partition(chr(10) * 3)[0]}", {"np": np}
+    for before, after in changes.items():
+        source = source.replace(before, after)
+    exec(source, scope)
+    return scope[name]
+
+
+def judged(name: str, drive: Callable, update: Callable) -> str:
+    """What is wrong with an update, in words: it leads elsewhere than the model answer.
+
+    `drive(update, rng)` returns the start and the end, or says what is wrong.
+    """
+    seed = int(kinds.generator().integers(1 << 30))
+    ends = drive(update, np.random.default_rng(seed))
+    if isinstance(ends, str):
+        return ends
+    (start, got), expected = ends, {}
+    for words, changes in {"": {}, **MISTAKES[name]}.items():
+        with np.errstate(all="ignore"):
+            expected[words] = drive(answer(name, changes), np.random.default_rng(seed))[1]
+        if np.allclose(got, expected[words], rtol=1e-6, atol=1e-14):
             return words
-    if not np.any(got):
+    if np.array_equal(got, start):
         return "w has not moved: change it in place"
     if not np.isfinite(got).all():
-        return f"w is not finite after {N_STEPS} steps: is something divided by 1 − β⁰?"
-    return f"after {N_STEPS} steps w is off by up to {np.abs(got - expected).max():.2g}"
-
-
-@kinds.number(
-    "Write down m and v after the first gradient g, both averages having begun at zero.",
-    "m is 0.1 g and v is 0.001 g². What is m / √v, where m̂ / √v̂ is 1?",
-    rtol=1e-3,
-)
-def first_step():
-    """0.1 over the root of 0.001: the average of squares lags further behind."""
-    return (1 - 0.9) / (1 - 0.999) ** 0.5
+        return "w is not finite: is something divided by 1 − β⁰?"
+    return f"w is off by up to {np.abs(got - expected['']).max():.2g}"
 
 
 @kinds.formula(
     lambda rng: {
-        "n_images": int(rng.integers(1000, 60_000)),
-        "batch": int(rng.integers(1, 64)),
-        "factor": int(rng.integers(2, 5)),
-        "epochs": int(rng.integers(1, 5)),
+        "steps_8": int(rng.integers(2000, 4000)),
+        "steps_512": int(rng.integers(300, 600)),
     },
-    "Epoch number e = 0, 1, … has batches of batch · factor^e images.",
-    "The last batch of an epoch may be smaller, but it is a step: round up.",
+    "Steps = least (1 + critical / B) are a straight line over 1 / B: what are its two ends?",
+    "The slope over 1 / B is least · critical; subtract it to get least.",
 )
-def steps(n_images, batch, factor, epochs):
-    """A geometric series, rounded up epoch by epoch: the later epochs are nearly free."""
-    return sum(-(-n_images // (batch * factor**e)) for e in range(epochs))
+def critical_batch(steps_8, steps_512):
+    """Over 1 / B: the slope of the line, over where it meets 1 / B = 0."""
+    slope = (steps_8 - steps_512) / (1 / 8 - 1 / 512)
+    return slope / (steps_512 - slope / 512)
+
+
+def with_rates(update, rng):
+    """Eleven steps of a momentum whose velocity holds the rate, which changes twice."""
+    rates, (w, v) = [0.1] * 4 + [0.01] * 3 + [0.04] * 4, np.zeros((2, 5))
+    for rate, last in zip(rates, rates[:1] + rates, strict=False):
+        update(w, v, rng.normal(size=5) + 1, rate, last)
+    return np.zeros(5), w
 
 
 @kinds.tested(
-    as_nesterov,
+    partial(judged, "corrected", with_rates),
+    "v is −rate times a sum of gradients. By what is it to be multiplied if only the rate changes?",
+    "What is left of old gradients should count at the new rate, too: put it in, take the old out.",
+)
+def corrected(w, v, g, rate, last):
+    """The velocity holds the old rate: taken out, and the new one put in."""
+    v *= 0.9 * rate / last
+    v -= rate * g
+    w += v
+
+
+def in_two_places(update, rng):
+    """Twelve steps of Nesterov's momentum on five weights of different steepness."""
+    start, steep, v = rng.normal(size=5), rng.uniform(1, 20, 5), np.zeros(5)
+    w = start.copy()
+    for _ in range(12):
+        update(w, v, lambda at: steep * at, 0.02, 0.9)
+    return start, w
+
+
+@kinds.tested(
+    partial(judged, "nesterov", in_two_places),
     "Where does the velocity lead, before this gradient is known? Call slope there.",
     "v *= momentum first: then the place is w + v.",
 )
@@ -143,422 +203,48 @@ def nesterov(w, v, slope, rate, momentum):
     w += v
 
 
+def through_sizes(update, rng):
+    """Twelve steps of AdamW along gradients from 1e-9 to 1: beside the smallest, ε counts."""
+    w, m, v = np.ones(10), np.zeros(10), np.zeros(10)
+    for t in range(1, 13):
+        g = rng.normal(size=10) * 10.0 ** np.arange(-9, 1)
+        given = g.copy()
+        update(w, m, v, given, t, 0.01, 0.1)
+        if not np.array_equal(given, g):
+            return "g is changed, and should be left as it is"
+    return np.ones(10), w
+
+
 @kinds.tested(
-    as_adam,
-    "m and v are kept as they are; what is divided by 1 − βᵗ is only used for this step.",
-    "Take the root first, then add ε.",
+    partial(judged, "adamw", through_sizes),
+    "m and v are averages of g and g² alone; the decay shrinks w beside them.",
+    "Take the root first, then add ε. What is divided by 1 − βᵗ is only used for this step.",
 )
-def adam(w, m, v, g, t, rate):
-    """In place, with t from 1 and ε outside the root."""
+def adamw(w, m, v, g, t, rate, decay):
+    """The decay is not divided by √v̂: all weights shrink by the same share."""
     m += (1 - 0.9) * (g - m)
     v += (1 - 0.999) * (g**2 - v)
     m_hat, v_hat = m / (1 - 0.9**t), v / (1 - 0.999**t)
-    w -= rate * m_hat / (v_hat**0.5 + 1e-8)
-
-
-# --- a search for learning rates: the same for every optimiser, with the same budget --------------
-
-Found = dict[float, tuple[float, ...]]  # by rate, the accuracy of each seed
-
-
-def search(
-    data, rates: Mapping[str, Sequence[float]], seeds: Sequence[int] = (0, 1), **how
-) -> dict[str, Found]:
-    """The test accuracy with each rate and seed, by optimiser; `how` goes to `training.train`.
-
-    A training that diverged counts as one that guesses.
-    """
-
-    def accuracy(optimizer: str, rate: float, seed: int) -> float:
-        plan = how | {"optimizer": optimizer, "rate": rate, "seed": seed, "progress": False}
-        try:
-            return train(data, **plan).history[-1]["test_accuracy"]
-        except Diverged:
-            return 1 / len(data.class_names)
-
-    return {
-        name: {rate: tuple(accuracy(name, rate, seed) for seed in seeds) for rate in group}
-        for name, group in rates.items()
-    }
-
-
-def best(result: Found) -> float:
-    """The rate whose accuracies have the highest mean."""
-    return max(result, key=lambda rate: sum(result[rate]))
-
-
-# --- paces: how batch and rate change while training, and a training that follows one -------------
-
-Pace = Callable[[float], tuple[int, float]]
-PIECES, LOOKS = 8, 4  # of an epoch: a pace is asked so often, and the test images are
-
-
-class Look(NamedTuple):
-    """A look at a training on its way: epochs and steps done so far, and what it has learned."""
-
-    epochs: float
-    steps: int
-    batch: int
-    rate: float
-    accuracy: float
-
-
-def scaled(batch: int, rate: float = Sgd.usual, warm_up: float = 1.0) -> Pace:
-    """A rate for batches of BATCH, scaled with the batch (Goyal and others 2017).
-
-    Over the first `warm_up` epochs it climbs from the rate as given to the scaled one.
-    """
-    highest = rate * batch / BATCH
-
-    def pace(epochs: float) -> tuple[int, float]:
-        share = min(1.0, epochs / warm_up) if warm_up else 1.0
-        return batch, rate + share * (highest - rate)
-
-    return pace
-
-
-def decaying(batch: int, rate: float, factor: float, after: float) -> Pace:
-    """The rate is divided by `factor` each time that `after` epochs are done."""
-    return lambda epochs: (batch, rate / factor ** (epochs // after))
-
-
-def growing(batch: int, rate: float, factor: int, after: float) -> Pace:
-    """The batch is multiplied by `factor` instead (Smith and others 2018)."""
-    return lambda epochs: (batch * factor ** int(epochs // after), rate)
-
-
-def follow(
-    pace: Pace,
-    data,
-    *,
-    optimizer: str = "sgd",
-    seed: int = 0,
-    epochs: int = 8,
-    target: float = 2.0,
-    every: int = 1,
-) -> list[Look]:
-    """Train at a pace, up to `epochs` or until the test accuracy is `target`; LOOKS an epoch.
-
-    An epoch is taken in PIECES of whole batches, each at what the pace says as it begins; the order
-    of the images is that of `train`. A look takes every n-th test image, n being `every`. The last
-    look tells whether the target was reached. Raises ValueError for impossible arguments, or where
-    a pace returns an impossible batch.
-    """
-    strategy = KERNELS["vector"]
-    at_least("epochs", epochs, 1)
-    at_least("every", every, 1)
-    make = arguments.find("optimizer", optimizer, OPTIMIZERS)
-    params, n = Network().parameters(seed), len(data.train_images)
-    replica = Replica(strategy, params, data.train_images, data.train_labels, 1, make(1.0))
-    tested, said = data.test_images[::every], data.test_labels[::every]
-    looks, method, done, steps = [], Method(), 0, 0
-    while done < epochs * n:
-        if done % n == 0:
-            order = np.random.default_rng([seed, done // n + 1]).permutation(n)
-        batch, replica.optimizer.rate = pace(done / n)
-        at_least("batch", batch, 1)
-        replica.batch = batch
-        several = max(1, n // (PIECES * batch)) * batch
-        part = order[done % n :][:several]
-        with np.errstate(over="ignore", invalid="ignore"):
-            method.steps(replica, part)
-        done, steps = done + len(part), steps + -(-len(part) // batch)
-        if done / n >= (len(looks) + 1) / LOOKS or done == epochs * n:
-            result = accuracy(strategy, params, tested, said)
-            looks.append(Look(done / n, steps, batch, replica.optimizer.rate, result))
-            if result >= target:
-                break
-    return looks
-
-
-# --- steps of data parallelism in the virtual world: what they take on any number of ranks --------
-
-
-class Compute(NamedTuple):
-    """A model of what one rank computes: seconds for a step, and for each image of its share."""
-
-    step: float
-    image: float
-
-    def seconds(self, n_images: int) -> float:
-        """The gradients of so many images, and the update."""
-        return self.step + n_images * self.image
-
-
-def compute_model(
-    sizes: Sequence[int] = (1, 16, 64, 256), repeats: int = 9
-) -> tuple[Compute, dict[int, float]]:
-    """The model fitted to gradients and update on this machine, and the medians, by images."""
-    network = Network()
-    images = np.random.default_rng(0).random((max(sizes), *network.image_shape), np.float32)
-    labels = np.arange(len(images)) % network.classes
-    held = KERNELS["vector"], network.parameters(), images, labels, len(images)
-    replica = Replica(*held, Sgd(1e-3))
-
-    def step(chosen: np.ndarray) -> None:
-        replica.gradients(chosen)
-        replica.update(len(chosen))
-
-    calls = {str(n): functools.partial(step, np.arange(n)) for n in sizes}
-    timings = timing.compare(calls, repeats=repeats)
-    medians = {n: timings[str(n)].median for n in sizes}
-    weights = [1 / seconds for seconds in medians.values()]  # so that relative errors count
-    image, step = np.polyfit(sizes, list(medians.values()), 1, w=weights)
-    return Compute(max(0.0, float(step)), float(image)), medians
-
-
-@functools.cache
-def step_seconds(n_ranks: int, batch: int, compute: Compute, link: Link, n_numbers: int) -> float:
-    """The virtual seconds of one step: each rank computes its share, then all add up gradients."""
-
-    def program(comm) -> None:
-        first, last = block(comm.rank, comm.size, batch)
-        comm.compute(compute.seconds(last - first))
-        mine = np.zeros(n_numbers, np.float32)
-        comm.Allreduce(mine, np.empty_like(mine))
-
-    world = World(n_ranks, link)
-    world.run(program)
-    return world.seconds
-
-
-def training_seconds(
-    looks: Sequence[Look], n_ranks: int, compute: Compute, link: Link, n_numbers: int
-) -> float:
-    """The virtual seconds of a training at a pace, on so many ranks.
-
-    Ranks find the parameters of one, so the steps are those of any training at that pace.
-    """
-    total, before = 0.0, 0
-    for look in looks:
-        each = step_seconds(n_ranks, look.batch, compute, link, n_numbers)
-        total, before = total + (look.steps - before) * each, look.steps
-    return total
-
-
-# --- the challenge of a pace: the fewest virtual seconds to an accuracy ---------------------------
-
-
-def challenge_pace(
-    mine: Pace, data, target: float, best: float, *, optimizer: str = "sgd", epochs: int = 8,
-    n_ranks: int = 64, **network,
-) -> float | None:  # fmt: skip
-    """Train at a pace and say how its virtual seconds to an accuracy compare with the `best` known.
-
-    `mine` is a function of the epochs done that returns batch and rate; ... is not yet one.
-    `network` is that of `training_seconds`: `compute`, `link`, `n_numbers`. Returns
-    the virtual seconds, None where the accuracy was not reached.
-    """
-    if not callable(mine) or mine(0.0) is None:
-        print("challenge: not yet answered")
-        return None
-    looks = follow(mine, data, optimizer=optimizer, epochs=epochs, target=target)
-    if looks[-1].accuracy < target:
-        reached = max(look.accuracy for look in looks)
-        print(f"✗ {reached:.1%} after {epochs} epochs at best; the goal is {target:.0%}")
-        return None
-    seconds = training_seconds(looks, n_ranks, **network)
-    times = f"{best / seconds:.2f} times as fast as the best of the lesson"
-    print(f"{target:.0%} after {looks[-1].steps:,} steps: {1e3 * seconds:,.0f} virtual ms on "
-          f"{n_ranks} ranks, {times}")  # fmt: skip
-    return seconds
-
-
-# --- whether an optimiser is its formula, which is written down here in float64 -------------------
-
-Slope = Callable[[np.ndarray, int], np.ndarray]  # the gradient at w, in step t = 0, 1, …
-# Of gradients: beside the smallest, ε is large.
-SIZES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
-
-
-def by_recent_squares(t, g, a, b):
-    """A = βA + (1 − β)g², then g / (√A + ε)."""
-    a = 0.99 * a + (1 - 0.99) * g**2
-    return g / (np.sqrt(a) + 1e-8), a, b
-
-
-def by_both_averages(t, g, m, v):
-    """Averages of g and g², each over 1 − βᵗ, then m̂ / (√v̂ + ε)."""
-    m, v = 0.9 * m + (1 - 0.9) * g, 0.999 * v + (1 - 0.999) * g**2
-    return m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8), m, v
-
-
-# By optimiser: the direction in step t = 1, 2, … along a gradient g, and what is kept, a and b.
-FORMULAS: dict[str, Callable] = {
-    "sgd": lambda t, g, a, b: (g, a, b),
-    "momentum": lambda t, g, v, b: (0.9 * v + g, 0.9 * v + g, b),
-    "nesterov": lambda t, g, v, b: (g + 0.9 * (0.9 * v + g), 0.9 * v + g, b),
-    "adagrad": lambda t, g, a, b: (g / (np.sqrt(a + g**2) + 1e-10), a + g**2, b),
-    "rmsprop": by_recent_squares,
-    "adam": by_both_averages,
-}
-
-
-def stepped(formula: Callable, w: np.ndarray, slope: Slope, rate: float, n_steps: int):
-    """Where a formula gets from w (M) in so many steps, in float64."""
-    a = b = 0.0
-    for t in range(1, n_steps + 1):
-        way, a, b = formula(t, slope(w, t - 1), a, b)
-        w = w - rate * way
-    return w
-
-
-def path(optimizer, start: np.ndarray, slope: Slope, n_steps: int) -> np.ndarray:
-    """The places (n_steps + 1, M) to which an optimiser steps from a start (M), in float64."""
-    params = SimpleNamespace(flat=np.array(start, np.float64))
-    optimizer.begin(params)
-    places = [params.flat.copy()]
-    for t in range(n_steps):
-        optimizer.update(params, SimpleNamespace(flat=np.array(slope(params.flat, t))), 1)
-        places.append(params.flat.copy())
-    return np.array(places)
-
-
-def direction(name: str, make: Callable, n_steps: int = 50) -> Verdict:
-    """Whether `make(rate)` steps as FORMULAS[name] does, along gradients of any size."""
-    noise = np.random.default_rng(0).normal(size=(n_steps, len(SIZES))) * SIZES
-
-    def slope(w, t):
-        return noise[t] * (1 + w)
-
-    start = np.zeros(len(SIZES))
-    expected = stepped(FORMULAS[name], start, slope, 0.01, n_steps)
-    error = np.abs(path(make(0.01), start, slope, n_steps)[-1] - expected).max()
-    close = bool(error < 1e-12)
-    said = "as" if close else "not as"
-    return Verdict(close, f"{name}: {n_steps} steps {said} its formula (differ by {error:.1g})")
-
-
-# --- optimisers as pictures: the ways they take down a valley, and what each rate is worth --------
-
-
-@figure
-def paths(steepness: tuple[float, float], places: Mapping[str, np.ndarray]) -> Axes:
-    """Draw the ways that optimisers take down a valley, ½ Σ steepness w².
-
-    `places` holds, by name, the places (T, 2) of each; every step is a dot.
-    """
-    fig, every = plt.subplots(2, -(-len(places) // 2), figsize=(8, 3.8), sharex=True, sharey=True)
-    reach = 1.15 * np.abs([np.abs(way).max(0) for way in places.values()]).max(0)
-    reach = np.minimum(reach, 3 * np.abs(next(iter(places.values()))[0]))  # of what flies off
-    x, y = np.meshgrid(*(np.linspace(-r, r, 61) for r in reach))
-    height = (steepness[0] * x**2 + steepness[1] * y**2) / 2
-    levels = height.max() * np.geomspace(3e-3, 1, 6)
-    panels = every.flat[: len(places)]
-    for ax, (name, way), color in zip(panels, places.items(), colors(list(places)), strict=True):
-        ax.contour(x, y, height, levels, colors=GREY, linewidths=0.6, alpha=0.7)
-        ax.plot(*way.T, "o-", color=color, markersize=2.5, linewidth=1)
-        ax.plot(0, 0, "+", color=INK)
-        ax.set_title(name, fontsize=10, color=color)
-        ax.set(xlim=(-reach[0], reach[0]), ylim=(-reach[1], reach[1]))
-        ax.grid(visible=False)
-    for ax in every.flat[len(places) :]:
-        ax.set_axis_off()
-    fig.supxlabel("$w_0$", fontsize=9)
-    fig.supylabel("$w_1$", fontsize=9)
-    return every.flat[0]
-
-
-@figure
-def accuracy_by_rate(result: Mapping[str, Mapping[float, tuple[float, ...]]]) -> Axes:
-    """Draw the accuracy that each rate leads to: dots are seeds, lines their means."""
-    _, ax = plt.subplots(figsize=(8, 4))
-    labels = []
-    for k, (color, name) in enumerate(zip(colors(list(result)), result, strict=True)):
-        by_rate = result[name]
-        rates, means = list(by_rate), [np.mean(group) for group in by_rate.values()]
-        for rate, group in by_rate.items():
-            x = rate * aside(k, len(result))
-            ax.plot([x] * len(group), group, "o", color=color, markersize=4)
-        ax.plot(rates, means, color=color, linewidth=2)
-        labels.append((rates[-1], means[-1], name, color))
-    ax.set(xscale="log", xlabel="rate", ylabel="accuracy on images held out")
-    ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
-    return ax
-
-
-# --- paces as pictures: steps and time to an accuracy, over batches and ranks ---------------------
-
-Looks = Sequence[Look]  # as `follow` returns them
-Runs = Mapping[int, Sequence[Looks]]  # by batch, a training for each seed
-
-
-@figure
-def steps_to(series: Mapping[str, Runs], target: float) -> Axes:
-    """Draw the steps to an accuracy over the batch; crosses are seeds that missed it.
-
-    Lines join the medians of seeds. Along the dashed line, twice the batch takes half the steps.
-    """
-    _, ax = plt.subplots(figsize=(8, 4.2))
-    labels, batches = [], sorted({batch for runs in series.values() for batch in runs})
-    for k, (color, name) in enumerate(zip(colors(list(series)), series, strict=True)):
-        runs, line, beside = series[name], [], aside(k, len(series))
-        for batch, trainings in runs.items():
-            for looks in trainings:
-                reached = looks[-1].accuracy >= target
-                look = {"color": color, "markersize": 5 if reached else 8}
-                ax.plot(beside * batch, looks[-1].steps, "o" if reached else "x", **look)
-            if all(looks[-1].accuracy >= target for looks in trainings):
-                line.append((batch, np.median([looks[-1].steps for looks in trainings])))
-        if line:
-            ax.plot(*zip(*line, strict=True), color=color, linewidth=2)
-        last, trainings = list(runs.items())[-1]
-        labels.append((beside * last, trainings[0][-1].steps, name, color))
-    first = next(iter(series.values()))
-    start = np.median([looks[-1].steps for looks in first[min(first)]])
-    ideal = [start * min(first) / batch for batch in batches]
-    ax.plot(batches, ideal, color=GREY, linestyle="--", linewidth=1.2)
-    ax.set(xscale="log", yscale="log", xlabel="images a step", ylabel=f"steps to {target:.0%}")
-    ax.set_xticks(batches, [str(batch) for batch in batches])
-    ax.minorticks_off()
-    ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
-    return ax
-
-
-@figure
-def accuracy_by_steps(series: Mapping[str, Sequence[Looks]]) -> Axes:
-    """Draw the test accuracy over the steps taken; each line is a seed."""
-    _, ax = plt.subplots(figsize=(8, 3.8))
-    labels = []
-    for color, (name, trainings) in zip(colors(list(series)), series.items(), strict=True):
-        for looks in trainings:
-            steps, result = [x.steps for x in looks], [x.accuracy for x in looks]
-            ax.plot(steps, result, "o-", color=color, markersize=3, linewidth=1.2)
-        labels.append((steps[-1], result[-1], name, color))
-    ax.set(xlabel="steps", ylabel="test accuracy", ylim=(0.8, 1))
-    ax.set_yticks([0.8, 0.85, 0.9, 0.95, 1])
-    ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
-    return ax
-
-
-@figure
-def time_to(ranks: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Axes:
-    """Draw the virtual seconds to an accuracy over the ranks, a line for each way.
-
-    The best has a star. Along the dashed line, twice the ranks take half the time of the best on
-    one.
-    """
-    _, ax = plt.subplots(figsize=(8, 4.6))
-    labels, best = [], min(seconds, key=lambda name: min(seconds[name]))
-    lines = zip(colors(list(seconds)), seconds.items(), strict=True)
-    for k, (color, (name, group)) in enumerate(lines):
-        mark = "o-" if k < len(OTHERS) else "s-."  # from there on, colours come again
-        ax.plot(ranks, group, mark, color=color, markersize=4)
-        labels.append((ranks[-1], group[-1], name, color))
-        if name == best:
-            ax.plot(ranks[int(np.argmin(group))], min(group), "*", color=color, markersize=16)
-    alone = min(group[0] for group in seconds.values())
-    ax.plot(ranks, [alone * ranks[0] / p for p in ranks], "--", color=GREY, linewidth=1.2)
-    lowest = min(map(min, seconds.values()))
-    ax.set(xscale="log", yscale="log", xlabel="virtual ranks", ylabel="virtual seconds")
-    ax.set_ylim(lowest / 2, None)
-    ax.set_xticks(ranks, [str(p) for p in ranks])
-    ax.minorticks_off()
-    ax.figure.canvas.draw()  # limits are final now
-    label_ends(ax, labels)
-    return ax
+    w -= rate * (m_hat / (v_hat**0.5 + 1e-8) + decay * w)
+
+
+def by_layers(update, rng):
+    """A step of three layers whose gradients are of very different sizes."""
+    start = [rng.normal(size=shape) for shape in ((6, 25), (6, 16), (216, 10))]
+    grads = [10.0 ** (3 * k - 3) * rng.normal(size=w.shape) for k, w in enumerate(start)]
+    layers = [w.copy() for w in start]
+    update(layers, grads, 0.01, 0.1)
+    return [np.concatenate([w.ravel() for w in each]) for each in (start, layers)]
+
+
+@kinds.tested(
+    partial(judged, "challenge_lars", by_layers),
+    "trust = ‖w‖ / (‖g‖ + decay ‖w‖), one number for each layer, from `np.linalg.norm`.",
+    "w −= rate · trust · (g + decay · w), in place, layer by layer.",
+)
+def challenge_lars(layers, grads, rate, decay):
+    """A layer moves by about `rate` of its own length, however large its gradient is."""
+    for w, g in zip(layers, grads, strict=True):
+        length = np.linalg.norm(w)
+        trust = length / (np.linalg.norm(g) + decay * length)
+        w -= rate * trust * (g + decay * w)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
-from cnnlab.data import DataError, datasets, load
+from cnnlab.data import DataError, datasets, held_out, load
 from cnnlab.data import mnist as mnist_files
 from cnnlab.runtime import files as cache
 
@@ -198,3 +198,12 @@ def test_auto_asks_no_mirror_offline(fetched, monkeypatch, capsys):
     with pytest.raises(DataError, match="CNNLAB_OFFLINE is set"):
         load("mnist")
     assert fetched == []
+
+
+def test_images_held_out_are_neither_trained_on_nor_test_images():
+    digits = load("digits", 200, 50)
+    data = held_out(digits, 120, 40)
+    assert np.array_equal(data.train_images, digits.train_images[:120])
+    assert np.array_equal(data.test_images, digits.train_images[-40:])
+    assert np.array_equal(data.test_labels, digits.train_labels[-40:])
+    assert len(data.train_labels) == 120

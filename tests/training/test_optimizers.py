@@ -3,7 +3,6 @@ import pytest
 
 from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
-from cnnlab.lessons import lesson_53
 from cnnlab.network import Network, Parameters
 from cnnlab.ranks.virtual import World
 from cnnlab.training import OPTIMIZERS, Diverged, checkpoint, train
@@ -38,16 +37,6 @@ def stepped(optimizer, dtype=np.float64):
         optimizer.update(params, grads, 4)
         np.testing.assert_allclose(before - grads.flat, params.flat, atol=1e-6)
     return params.flat
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_is_its_formula(name):
-    make = OPTIMIZERS[name].load()
-    formula = lesson_53.FORMULAS[name]
-    expected = lesson_53.stepped(formula, START, slope, make.usual, STEPS)
-    assert np.abs(expected - START).max() > 1e-2
-    np.testing.assert_allclose(stepped(make(make.usual)), expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(stepped(make(make.usual), np.float32), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
