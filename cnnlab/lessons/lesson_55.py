@@ -1,7 +1,7 @@
 """Lesson 55: ranks to train, pictures, and the exercises."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +12,7 @@ from cnnlab.check import kinds
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import forward
 from cnnlab.network import Network, Parameters
-from cnnlab.plots.style import COLORS, GREY, INK, WRONG, colors, figure, label_ends, style
+from cnnlab.plots.style import COLORS, GREY, INK, colors, figure, label_ends, style
 from cnnlab.ranks.virtual import Link, World
 from cnnlab.training import Replica, Sgd
 
@@ -24,8 +24,7 @@ RATE = 0.4
 class Task:
     """The course's network, and images dealt to ranks in shares, from a seed.
 
-    `skewed`: images are sorted by label before they are dealt. `apart`: each rank has a start of
-    its own. Everything else stays the same.
+    `skewed`: images are sorted by label first. `apart`: each rank has a start of its own.
     """
 
     def __init__(self, images, seed: int, n_ranks: int = 16, skewed=False, apart=False):
@@ -41,36 +40,28 @@ class Task:
 
     def downhill(self, comm) -> Callable:
         """A function of x: RATE times the mean gradient there of the rank's next SIZE images."""
-        params, images = Network().parameters(), self.images
-        train = images.train_images, images.train_labels
-        replica, batches = Replica(KERNELS["vector"], params, *train, SIZE, Sgd(RATE)), iter(())
+        params, train = Network().parameters(), (self.images.train_images, self.images.train_labels)
+        replica = Replica(KERNELS["vector"], params, *train, SIZE, Sgd(RATE))
         rng, share = np.random.default_rng([self.seed, comm.rank]), self.shares[comm.rank]
 
-        def step(x: np.ndarray) -> np.ndarray:
-            nonlocal batches
+        def batches():
+            while True:  # an epoch of this share
+                yield from rng.permutation(share)[: len(share) // SIZE * SIZE].reshape(-1, SIZE)
+
+        def step(x: np.ndarray, chosen=batches()) -> np.ndarray:  # noqa: B008
             comm.compute(SECONDS)
-            chosen = next(batches, None)
-            if chosen is None:  # an epoch of this share begins
-                whole = len(share) // SIZE * SIZE
-                batches = iter(rng.permutation(share)[:whole].reshape(-1, SIZE))
-                chosen = next(batches)
             params.flat[:] = x
-            replica.gradients(chosen)
+            replica.gradients(next(chosen))
             return replica.grads.flat * np.float32(RATE / SIZE)
 
         return step
 
 
-class Run(NamedTuple):
-    """What ranks found: `models` (P, n) at the end, `looks` (P, n) by step, and their world."""
+def run(algorithm: Callable, task, n_ranks: int, n_steps: int, look: int = 0, **how):
+    """Let virtual ranks take so many steps: their `models` (P, n) at the end, and their `world`.
 
-    models: np.ndarray
-    looks: Mapping[int, np.ndarray]
-    world: World
-
-
-def run(algorithm: Callable, task, n_ranks: int, n_steps: int, look: int = 0, **how) -> Run:
-    """Let virtual ranks take so many steps; look at what they have learned every `look` of them."""
+    `looks` has what all had learned (P, n), by step, after every `look` of them.
+    """
     world, looks = World(n_ranks, **how), {}
 
     def program(comm) -> np.ndarray:
@@ -82,15 +73,16 @@ def run(algorithm: Callable, task, n_ranks: int, n_steps: int, look: int = 0, **
 
     with np.errstate(over="ignore", invalid="ignore"):
         models = world.run(program)
-    return Run(np.array(models), {k: np.array(each) for k, each in looks.items()}, world)
+    looks = {k: np.array(each) for k, each in looks.items()}
+    return SimpleNamespace(models=np.array(models), looks=looks, world=world)
 
 
 def outputs(model: np.ndarray, images) -> np.ndarray:
     """The outputs (images, 10) of the network with these parameters, for the test images."""
     params, tests = Parameters(Network(), flat=model), images.test_images
-    batches = (tests[k : k + 256] for k in range(0, len(tests), 256))
-    made = [forward(KERNELS["vector"], params, x)["dense_sigmoid"].copy() for x in batches]
-    return np.concatenate(made)
+    batches = np.array_split(tests, len(tests) // 256 + 1)
+    made = (forward(KERNELS["vector"], params, x)["dense_sigmoid"].copy() for x in batches)
+    return np.concatenate([*made])
 
 
 @figure
@@ -119,18 +111,13 @@ def frame(values: Mapping[str, np.ndarray], graphs: Mapping, errors: Mapping, la
             x, y = (f(2 * np.pi * np.arange(n) / n) for f in (np.sin, np.cos))
             for i, j in zip(*np.nonzero(graphs[name]), strict=True):
                 ax.plot(x[[i, j]], y[[i, j]], color="#cccccc", linewidth=0.8)
-            for i, value in enumerate(model):
-                bar = WRONG if value < 0 else COLORS["threads"]
-                ax.plot(
-                    [x[i]] * 2, [y[i], y[i] + value], color=bar, linewidth=6, solid_capstyle="butt"
-                )
+            ax.vlines(x, y, y + model, color=COLORS["threads"], linewidth=6)
             ax.plot(x, y, "o", color=INK, markersize=4)
             ax.set(xlim=(-1.3, 1.3), ylim=(-1.6, 2.1), title=name)
             ax.set_axis_off()
-            line = errors[name][0] * lam[name] ** np.arange(7)
-            (drawn,) = below.semilogy(np.arange(7), line, "--", linewidth=0.8)
+            line = below.semilogy(errors[name][0] * lam[name] ** np.arange(5), "--", linewidth=0.8)
             there = [error for error in errors[name] if error > 1e-9]
-            below.semilogy(there, "o-", color=drawn.get_color(), label=name)
+            below.semilogy(there, "o-", color=line[0].get_color(), label=name)
         below.set(ylim=(0.01, 2), xlabel="meetings; dashed: λ", ylabel="consensus error")
         below.legend(fontsize=8, loc="lower left")
     return page
@@ -143,14 +130,13 @@ def race(curves: Mapping, costs: Mapping, titles: Sequence[str], ends: Mapping) 
     for (top, low), (unit, each), first in zip(axes.T, costs.items(), titles, strict=True):
         for color, (name, (at, share)) in zip(colors(list(curves)), curves.items(), strict=True):
             top.plot(at * each[name], share, color=color, linewidth=1.3, label=name)
-            if name in ends:
-                low.errorbar(at[-1] * each[name], *ends[name], fmt="o", color=color, capsize=3)
+            low.errorbar(at[-1] * each[name], *ends[name], fmt="o", color=color, capsize=3)
         low.axhline(0, color=GREY, linewidth=0.8)
         low.set(xscale="log", xlabel=unit)
         top.set_title(first, fontsize=9)
-    axes[0, 0].set_ylabel("test accuracy")
+    axes[0, 0].set(ylabel="test accuracy")
+    axes[1, 0].set(ylabel="points over data\nparallelism, same steps")
     axes[0, 0].yaxis.set_major_formatter("{x:.0%}")
-    axes[1, 0].set_ylabel("points over data\nparallelism, same steps")
     axes[0, -1].legend(fontsize=7, loc="lower right")
     return axes
 
@@ -199,19 +185,14 @@ def as_mixing(weigh) -> str:
         if got.shape != (n, n):
             return f"for {n} ranks the matrix is {got.shape}, and should be ({n}, {n})"
         edge = np.zeros((n, n), bool)
-        for i, j in edges:
-            edge[i, j] = edge[j, i] = True
+        edge[tuple(np.transpose(edges))] = True
+        edge |= edge.T
+        free, rows, columns = ~(edge | np.eye(n, dtype=bool)), got.sum(1), got.sum(0)
         for wrong, said in (
             ((got < -1e-12).any(), f"a weight is negative: {got.min():.2g}"),
-            (
-                got[~edge & ~np.eye(n, dtype=bool)].any(),
-                "ranks that are not neighbours have a weight",
-            ),
-            (not np.allclose(got.sum(1), 1), f"the rows add up to {np.round(got.sum(1), 3)}"),
-            (
-                not np.allclose(got.sum(0), 1),
-                f"rows add up to 1, columns to {np.round(got.sum(0), 3)}",
-            ),
+            (got[free].any(), "ranks that are not neighbours have a weight"),
+            (not np.allclose(rows, 1), f"the rows add up to {rows.round(3)}"),
+            (not np.allclose(columns, 1), f"rows add up to 1, columns to {columns.round(3)}"),
             ((got[edge] < 1e-12).any(), "neighbours have no weight, and never agree"),
         ):
             if wrong:
@@ -237,10 +218,10 @@ def mixing(n, edges):
 def as_round(fedavg) -> str:
     """What is wrong with a round of federated averaging, in words; nothing if it is right."""
     n_images, part = np.array([10, 30, 5, 200, 80]), np.array([True, True, False, True, False])
-    goals, start = kinds.generator().normal(size=(5, 4)), np.zeros(4)
+    goals = kinds.generator().normal(size=(5, 4))
 
     def program(comm):
-        x, me = start.copy(), comm.rank
+        x, me = np.zeros(4), comm.rank
         fedavg(comm, x, lambda x: 0.5 * (x - goals[me]), 3, int(n_images[me]), bool(part[me]))
         return x
 
@@ -250,7 +231,7 @@ def as_round(fedavg) -> str:
     for wrong, weights in (("images do not count", part), ("who sat out counts", n_images)):
         if np.allclose(got[0], weights @ ends / weights.sum()):
             return wrong
-    off = np.abs(got[0] - n_images * part @ ends / (n_images * part).sum()).max()
+    off = np.abs(got[0] - np.average(ends, 0, n_images * part)).max()
     return f"the mean is off by up to {off:.2g}" * bool(off > 1e-9)
 
 
