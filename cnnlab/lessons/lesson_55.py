@@ -88,8 +88,7 @@ def outputs(model: np.ndarray, images) -> np.ndarray:
 @figure
 def lines(curves: Mapping[str, Sequence[float]], x: str, y: str) -> Axes:
     """Draw lines over steps from 1 on, both logarithmic; "fixed" ones are dashed."""
-    _, ax = plt.subplots(figsize=(7, 3))
-    ends = []
+    (_, ax), ends = plt.subplots(figsize=(7, 3)), []
     for color, (name, values) in zip(colors(list(curves)), curves.items(), strict=True):
         dashed = "--" if "fixed" in name else "-"
         ax.plot(np.arange(1, len(values) + 1), values, dashed, color=color, linewidth=1.5)
@@ -110,16 +109,17 @@ def frame(values: Mapping[str, np.ndarray], graphs: Mapping, errors: Mapping, la
             ax, n = page.add_subplot(grid[0, k]), len(model)
             x, y = (f(2 * np.pi * np.arange(n) / n) for f in (np.sin, np.cos))
             for i, j in zip(*np.nonzero(graphs[name]), strict=True):
-                ax.plot(x[[i, j]], y[[i, j]], color="#cccccc", linewidth=0.8)
+                ax.plot(x[[i, j]], y[[i, j]], color="#999999", linewidth=1)
             ax.vlines(x, y, y + model, color=COLORS["threads"], linewidth=6)
             ax.plot(x, y, "o", color=INK, markersize=4)
             ax.set(xlim=(-1.3, 1.3), ylim=(-1.6, 2.1), title=name)
             ax.set_axis_off()
-            line = below.semilogy(errors[name][0] * lam[name] ** np.arange(5), "--", linewidth=0.8)
+            shown = np.arange(5 if lam[name] > 0.01 else 1)
+            line = below.semilogy(errors[name][0] * lam[name] ** shown, "--", linewidth=0.8)
             there = [error for error in errors[name] if error > 1e-9]
             below.semilogy(there, "o-", color=line[0].get_color(), label=name)
-        below.set(ylim=(0.01, 2), xlabel="meetings; dashed: λ", ylabel="consensus error")
-        below.legend(fontsize=8, loc="lower left")
+        below.set(xlabel="meetings", ylabel="consensus error", ylim=(0.01, 2), xticks=range(5))
+        below.legend(title="dashed: by λ", fontsize=8, loc="lower left")
     return page
 
 
