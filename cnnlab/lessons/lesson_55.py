@@ -21,7 +21,7 @@ SECONDS = 20e-6 + 2.5e-6 * SIZE  # of its gradient: one core of today
 RATE = 0.4
 
 
-class Shares:
+class SharedTask:
     """The course's network, and images dealt to ranks in shares, from a seed.
 
     `skewed`: images are sorted by label first. `apart`: each rank has a start of its own.

@@ -61,7 +61,7 @@ def packaged(make, task, n_ranks, n_steps):
 )
 def test_an_algorithm_of_the_page_finds_what_the_packages_does(page, name, options, theirs):
     options = {k: page[v] if isinstance(v, str) else v for k, v in options.items()}
-    task = lesson.Shares(DIGITS, 1, n_ranks=5)
+    task = lesson.SharedTask(DIGITS, 1, n_ranks=5)
     models = lesson.run(partial(page[name], **options), task, 5, 8).models
     np.testing.assert_allclose(models, packaged(theirs, task, 5, 8), atol=1e-5)
     assert abs(models - task.start(0)).max() > 0.1
@@ -76,10 +76,10 @@ def test_graphs_and_their_contraction_are_the_packages(page, name):
 
 
 def test_shares_are_skewed_by_label_and_else_the_same():
-    plain, skewed = (lesson.Shares(DIGITS, 3, 10, skewed=s) for s in (False, True))
+    plain, skewed = (lesson.SharedTask(DIGITS, 3, 10, skewed=s) for s in (False, True))
     labels = [np.unique(DIGITS.train_labels[share]).size for share in skewed.shares]
     assert max(labels) <= 3 < min(np.unique(DIGITS.train_labels[s]).size for s in plain.shares)
     assert sorted(np.concatenate(skewed.shares)) == sorted(np.concatenate(plain.shares))
     assert (plain.start(0) == plain.start(5)).all() and (plain.start(0) == skewed.start(0)).all()
-    apart = lesson.Shares(DIGITS, 3, apart=True)
+    apart = lesson.SharedTask(DIGITS, 3, apart=True)
     assert (apart.start(0) != apart.start(1)).any()
