@@ -12,7 +12,7 @@ from cnnlab.check import kinds
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import forward
 from cnnlab.network import Network, Parameters
-from cnnlab.plots.style import COLORS, GREY, INK, colors, figure, label_ends, style
+from cnnlab.plots.style import COLORS, INK, colors, figure, label_ends, style
 from cnnlab.ranks.virtual import Link, World
 from cnnlab.training import Replica, Sgd
 
@@ -126,18 +126,18 @@ def frame(values: Mapping[str, np.ndarray], graphs: Mapping, errors: Mapping, la
 @figure
 def race(curves: Mapping, costs: Mapping, titles: Sequence[str], ends: Mapping) -> np.ndarray:
     """Draw accuracy over what steps cost, below it points over the first one, 95 % intervals."""
-    _, axes = plt.subplots(2, len(costs), figsize=(10, 5.6), sharex="col", sharey="row")
+    page, axes = plt.subplots(2, len(costs), figsize=(10, 5), sharex="col", sharey="row")
+    hues = [INK, *colors(list(curves)[1:])]
     for (top, low), (unit, each), first in zip(axes.T, costs.items(), titles, strict=True):
-        for color, (name, (at, share)) in zip(colors(list(curves)), curves.items(), strict=True):
-            top.plot(at * each[name], share, color=color, linewidth=1.3, label=name)
+        for color, (name, (at, share)) in zip(hues, curves.items(), strict=True):
+            top.plot(at * each[name], 100 * share, color=color, linewidth=1.3, label=name)
             low.errorbar(at[-1] * each[name], *ends[name], fmt="o", color=color, capsize=3)
-        low.axhline(0, color=GREY, linewidth=0.8)
-        low.set(xscale="log", xlabel=unit)
+        wide = max(each.values()) > 10 * min(each.values())
+        low.set(xscale="log" if wide else "linear", xlabel=unit)
         top.set_title(first, fontsize=9)
-    axes[0, 0].set(ylabel="test accuracy")
+    axes[0, 0].set(ylabel="% of test images right")
     axes[1, 0].set(ylabel="points over data\nparallelism, same steps")
-    axes[0, 0].yaxis.set_major_formatter("{x:.0%}")
-    axes[0, -1].legend(fontsize=7, loc="lower right")
+    page.legend(*top.get_legend_handles_labels(), fontsize=8, loc="outside right upper")
     return axes
 
 
