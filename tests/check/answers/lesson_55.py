@@ -4,35 +4,52 @@ import functools
 
 import numpy as np
 
-from cnnlab.lessons.lesson_55 import beta, elastic, elastics, largest, mixing
+from cnnlab.lessons.lesson_55 import challenge_fedavg, largest, mixing, ring_mean
 
 
-def elastic_by(**mistake):
-    def step(models, centre, gradients, rate, moving_rate):
-        new = elastics(models.copy(), centre.copy(), gradients, rate, moving_rate, **mistake)
-        models[:], centre[:] = new
-
-    return step
+def sides(comm, x):
+    return (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size, np.empty((2, *x.shape))
 
 
-def no_gradient(models, centre, gradients, rate, moving_rate):
-    elastic_by()(models, centre, 0 * gradients, rate, moving_rate)
+def at_once(comm, x):
+    left, right, others = sides(comm, x)
+    requests = [comm.Irecv(row, rank) for row, rank in zip(others, (left, right), strict=True)]
+    requests += [comm.Isend(x, rank) for rank in (left, right)]
+    for request in requests:
+        request.Wait()
+    x[:] = (x + others.sum(0)) / 3
 
 
-def not_in_place(models, centre, gradients, rate, moving_rate):
-    models = models - rate * gradients
+def blocking(comm, x):
+    left, right, others = sides(comm, x)
+    comm.Send(x, right)
+    comm.Recv(others[0], left)
+    comm.Send(x, left)
+    comm.Recv(others[1], right)
+    x[:] = (x + others.sum(0)) / 3
 
 
-def centre_stays(models, centre, gradients, rate, moving_rate):
-    models -= moving_rate * (models - centre) + rate * gradients
+def receives_first(comm, x):
+    left, right, others = sides(comm, x)
+    comm.Recv(others[0], left)
+    comm.Send(x, right)
+    comm.Recv(others[1], right)
+    comm.Send(x, left)
+    x[:] = (x + others.sum(0)) / 3
 
 
-def one_by_one(models, centre, gradients, rate, moving_rate):
-    """Each rank moves the centre before the next one looks: asynchronous, and not this."""
-    for x, g in zip(models, gradients, strict=True):
-        pull = moving_rate * (x - centre)
-        x -= pull + rate * g
-        centre += pull
+def one_side(comm, x):
+    left, right, others = sides(comm, x)
+    comm.Sendrecv(x, right, 0, others[0], left, 0)
+    x[:] = (x + others[0]) / 2
+
+
+def new_to_the_left(comm, x):
+    left, right, others = sides(comm, x)
+    comm.Sendrecv(x, right, 0, others[0], left, 0)
+    x[:] = (x + others[0]) / 2
+    comm.Sendrecv(x, left, 0, others[1], right, 0)
+    x[:] = (2 * x + others[1]) / 3
 
 
 def by_own_degree(n, edges):
@@ -62,16 +79,33 @@ def too_heavy(n, edges, weight=0.5):
     return weights + np.diag(1 - weights.sum(1))
 
 
+def averaged(comm, x, downhill, n_steps, n_images, takes_part, *, by=None, keep=False):
+    """A round of FedAvg, right; or weighted otherwise, or kept from those who sat out."""
+    for _ in range(n_steps * takes_part):
+        x -= downhill(x)
+    weight = n_images * takes_part if by is None else by(n_images, takes_part)
+    models, weights = np.array(comm.allgather(x)), np.array(comm.allgather(weight))
+    if takes_part or not keep:
+        x[:] = weights @ models / weights.sum()
+
+
+def all_train(comm, x, downhill, n_steps, n_images, takes_part):
+    averaged(comm, x, downhill, n_steps, n_images, True)
+
+
 RIGHT = [
-    (beta, lambda n_ranks, moving_rate: moving_rate * n_ranks),
     (largest, lambda rate, curvature: 2 * (2 - rate * curvature) / (4 - rate * curvature)),
+    (ring_mean, at_once),
     (mixing, mixed),
-    (elastic, elastic_by()),
+    (challenge_fedavg, averaged),
 ]
 WRONG = [
-    (beta, lambda n_ranks, moving_rate: moving_rate, "beta("),
     (largest, lambda rate, curvature: (4 - 2 * rate) / (4 - rate), "largest("),
     (largest, lambda rate, curvature: 2 / curvature, "largest("),
+    (ring_mean, blocking, "deadlock"),
+    (ring_mean, receives_first, "deadlock"),
+    (ring_mean, one_side, "off by up to"),
+    (ring_mean, new_to_the_left, "off by up to"),
     (mixing, by_own_degree, "columns to"),
     (mixing, without_itself, "the rows add up to"),
     (mixing, lambda n, edges: np.full((n, n), 1 / n), "not neighbours"),
@@ -79,11 +113,8 @@ WRONG = [
     (mixing, too_heavy, "negative"),
     (mixing, functools.partial(too_heavy, weight=0.2), "negative"),
     (mixing, lambda n, edges: np.ones(n), "should be (2, 2)"),
-    (elastic, elastic_by(late=True), "by the new models"),
-    (elastic, elastic_by(mean=True), "by the mean"),
-    (elastic, elastic_by(ahead=True), "after the step"),
-    (elastic, one_by_one, "the centre is off"),
-    (elastic, no_gradient, "the models are off"),
-    (elastic, not_in_place, "the models have not moved"),
-    (elastic, centre_stays, "the centre has not moved"),
+    (challenge_fedavg, functools.partial(averaged, by=lambda n, part: part), "do not count"),
+    (challenge_fedavg, all_train, "who sat out counts"),
+    (challenge_fedavg, functools.partial(averaged, by=lambda n, part: n), "off by up to"),
+    (challenge_fedavg, functools.partial(averaged, keep=True), "different models"),
 ]
