@@ -39,6 +39,7 @@ def kernel(
     patience *= 4 if seed else 1
     try:
         with contextlib.nullcontext(ranks) if ranks else cluster(MOST) as ranks:
+            ranks.run(loaded, function)
             result = next(filter(None, ranks.run(probe, *given, timeout=patience)), "")
     except RankError as error:
         result = str(error).partition("\n")[0]
@@ -51,6 +52,10 @@ def kernel(
 def collective(operation: str, function: Callable, ranks: Cluster | None = None, **how) -> bool:
     """Print the verdict on a learner's collective, see `kernel`; return whether it is right."""
     return kernel(operation, function, ranks, **how).report()
+
+
+def loaded(function: Callable) -> None:
+    """On every rank, before the clock runs: import what the function and its check need."""
 
 
 def probe(operation: str, function: Callable, messages: bool, seed: int) -> str:
