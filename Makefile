@@ -15,6 +15,7 @@ SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export IPP_NONINTERACTIVE = 1
+export LESSON
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -25,7 +26,7 @@ help:  ## show this list
 	  printf '  make %-13s %s\n' "$$target" "$$text"; done
 
 course: setup  ## pages in build/course/index.html, at once; then every lesson, run on this machine
-	@$(IN_VENV) cnnlab.course run $(LESSON)
+	@$(IN_VENV) cnnlab.course run $$LESSON
 
 quick test test-lowest browser: export CNNLAB_OFFLINE = 1
 quick: setup  ## ruff, then the unit tests that need little time: for most edits
@@ -44,7 +45,7 @@ budget: setup  ## lines of code by room, beside their budgets
 	@$(IN_VENV) tests.test_budget
 
 break: setup  ## break what lessons define in every way, and see that a later cell notices (LESSON=05)
-	@$(IN_VENV) tests.lessons.breaking $(LESSON)
+	@$(IN_VENV) tests.lessons.breaking $$LESSON
 
 setup: $(VENV)/installed  ## only make .venv and install into it
 	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Ready: make course runs every lesson; make lab opens them",:)
@@ -61,13 +62,13 @@ assignment: setup  ## exercises to hand in, an nbgrader course: LESSONS="05 12 3
 	@$(IN_VENV) cnnlab.course assignment "--title=$$TITLE" "--due=$$DUE" "--seed=$$SEED" -- "$$LESSONS"
 
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
-	@$(IN_VENV) cnnlab.course render $(LESSON)
+	@$(IN_VENV) cnnlab.course render $$LESSON
 
 stamp: setup  ## write the lessons' titles, badges, setup cells, answers and all tables anew, running nothing
-	@$(IN_VENV) cnnlab.course stamp $(LESSON)
+	@$(IN_VENV) cnnlab.course stamp $$LESSON
 
 render-check: setup  ## prove the committed lessons canonical and the tables up to date, without running them
-	@$(IN_VENV) cnnlab.course check $(LESSON)
+	@$(IN_VENV) cnnlab.course check $$LESSON
 
 # Kernels need no tests of their own there: training with each strategy calls them all. Methods,
 # ranks, measuring and the course's own tools stand on parts that are tested there.

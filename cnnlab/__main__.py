@@ -94,7 +94,7 @@ def parser() -> CommandLine:
 
 def add_train_options(command: CommandLine) -> None:
     """Add the options of `train`."""
-    option = command.add_argument
+    option = command.add_argument_group("the training").add_argument
     option("--kernels", metavar="NAME", help=f"{', '.join(KERNELS)} (default: vector)")
     option("--network", default="report", choices=NETWORKS, help="(default: report)")
     what = f"epochs in all (default: 1, or 10 where there are fewer than {MANY:,} images)"
@@ -106,12 +106,13 @@ def add_train_options(command: CommandLine) -> None:
     option("--rate", type=parse_positive, metavar="R", help=what)
     what = "of the initial parameters and the order of the images (default: 0)"
     option("--seed", type=int, default=0, metavar="N", help=what)
-    options.add_options(command)
-    option("--save", metavar="FILE", help="write a checkpoint after every epoch")
-    option("--resume", metavar="FILE", help="continue from a checkpoint, up to --epochs")
     what = f"images per step (default: {BATCH})"
     option("--batch", type=parse_whole, default=BATCH, metavar="N", help=what)
     add_data_options(command, None)
+    options.add_options(command)
+    option = command.add_argument_group("checkpoints").add_argument
+    option("--save", metavar="FILE", help="write a checkpoint after every epoch")
+    option("--resume", metavar="FILE", help="continue from a checkpoint, up to --epochs")
 
 
 def add_bench_options(command: CommandLine) -> None:
@@ -151,7 +152,7 @@ def add_plan_options(command: CommandLine) -> None:
 
 def add_data_options(command: CommandLine, images: int | None) -> None:
     """Add the options that `train` and `bench` share."""
-    option = command.add_argument
+    option = command.add_argument_group("data and threads").add_argument
     what = "mnist, fashion, digits, or auto: mnist if available, else digits (default: auto)"
     option("--data", default="auto", metavar="NAME", help=what)
     what = f"use only the first N training images (default: {images or 'all'})"

@@ -24,7 +24,7 @@ ARGUMENTS["--micro-batches"] = "n_micro"
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options that say how ranks train together, and which ranks."""
-    option = command.add_argument
+    option = command.add_argument_group("ranks, and how they train together").add_argument
     what = f"train on the ranks of mpiexec. {summaries(METHODS)}"
     option("--ranks", choices=METHODS, help=what)
     what = f"of a pipeline (default: 1f1b). {summaries(SCHEDULES)}"

@@ -21,7 +21,7 @@ from unittest import mock
 
 import ipyparallel
 import psutil
-from ipyparallel.error import RemoteError
+from ipyparallel.error import NoEnginesRegistered, RemoteError
 from traitlets.config import Config
 
 from cnnlab.ranks import SETTINGS, shared_memory_files
@@ -125,9 +125,13 @@ class Cluster:
         """
         if self._closed:
             raise RankError(f"this cluster is closed: {self._closed}; start a new one")
-        calls = [
-            self._client[i].apply_async(function, *arguments, **options) for i in self._engines
-        ]
+        try:
+            calls = [
+                self._client[i].apply_async(function, *arguments, **options) for i in self._engines
+            ]
+        except (NoEnginesRegistered, IndexError):  # since the last call
+            self._close("a rank died")
+            raise RankError(DIED) from None
         deadline = time.monotonic() + timeout if timeout is not None else None
         try:
             while not all(call.ready() for call in calls):

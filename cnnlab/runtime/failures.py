@@ -79,8 +79,11 @@ COMPILING = "compiling kernels, which are then kept: up to a minute"
 @contextlib.contextmanager
 def telling(what: str, after: float | None = None) -> Iterator[None]:
     """Print `what` if the `with` block takes longer than `after` seconds (None: AFTER)."""
-    # A line like that of a progress bar: stored lessons leave it out.
-    say = functools.partial(print, f"\r{what}", file=sys.stderr, flush=True)
+    # A line like that of a progress bar: stored lessons leave it out. In a notebook, which shows
+    # what goes to stderr as an error, it goes to stdout.
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    stream = sys.stdout if hasattr(shell, "kernel") else sys.stderr
+    say = functools.partial(print, f"\r{what}", file=stream, flush=True)
     timer = threading.Timer(AFTER if after is None else after, say)
     timer.daemon = True
     timer.start()

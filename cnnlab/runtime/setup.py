@@ -123,7 +123,9 @@ def present() -> list[str]:
 
 
 def reason(said: str) -> str:
-    """What pip says last of its errors, without the full stop."""
+    """What pip says last of its errors, without the full stop; which versions are in conflict."""
+    if conflict := re.search(r"The conflict is caused by:\n((?: +.*\n)+)", said):
+        return "; ".join(line.strip() for line in conflict[1].splitlines())
     lines = said.strip().splitlines() or ["pip says nothing"]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines)[-1].rstrip(". ")

@@ -139,6 +139,14 @@ def test_no_rank_waits_for_ever(function, word):
             ranks.run(number)
 
 
+def test_a_rank_that_died_between_two_calls_is_said():
+    with cluster(2) as ranks:
+        os.kill(ranks.run(os.getpid)[1], signal.SIGKILL)
+        time.sleep(1)
+        with pytest.raises(RankError, match="a rank died without a traceback"):
+            ranks.run(number)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_ranks_end_when_the_notebook_is_killed_or_interrupted(how):
     program = """

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -48,6 +49,11 @@ def test_only_a_long_wait_is_said(capsys, monkeypatch):
     with failures.telling("counting"):
         time.sleep(0.5)
     assert capsys.readouterr().err == "\rcounting\n"
+    notebook = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", notebook)  # which shows stderr as an error
+    with failures.telling("counting"):
+        time.sleep(0.5)
+    assert capsys.readouterr() == ("\rcounting\n", "")
 
 
 COMPILING = """

@@ -144,6 +144,14 @@ def test_what_pip_cannot_install_is_one_sentence(world):
     assert run(world, fails="cnnlab") == (1, INSTALLING, sentence)
 
 
+def test_versions_that_are_in_conflict_are_named():
+    lines = (
+        "    cnnlab 0.1.0 depends on numba>=0.61\n    The user requested (constraint) numba==0.60\n"
+    )
+    said = f"ERROR: Cannot install it\n\nThe conflict is caused by:\n{lines}\nERROR: Resolution"
+    assert setup.reason(said) == "; ".join(line.strip() for line in lines.splitlines())
+
+
 def test_what_the_cell_added_to_the_path_is_gone_even_if_a_folder_has_just_been_removed(world):
     package(world / "course", "of the clone")
     for name in ("course/cnnlab-a", "course/lessons/cnnlab-b"):

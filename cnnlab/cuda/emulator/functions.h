@@ -110,6 +110,8 @@ inline int __float_as_int(float x) { return emulator::bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return emulator::bits<unsigned>(x); }
 inline float __int_as_float(int x) { return emulator::bits<float>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::bits<float>(x); }
+inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }

@@ -94,8 +94,21 @@ def deadlock(world) -> Deadlock:
     stuck = circle(world.waiting)
     stuck += [rank for rank in sorted(world.waiting) if rank not in stuck]
     reasons = "; ".join(reason(world, rank) for rank in stuck[:8])
-    error = Deadlock(f"deadlock: {reasons}{'; …' if len(stuck) > 8 else ''}")
-    return blamed(error, "call matching", stuck[0], written(world.waiting[stuck[0]][1]))
+    beside = next(filter(None, (misfit(world, rank) for rank in stuck)), "")
+    error = Deadlock(f"deadlock: {reasons}{'; …' if len(stuck) > 8 else ''}{beside}")
+    kind = "parameter matching" if beside else "call matching"
+    return blamed(error, kind, stuck[0], written(world.waiting[stuck[0]][1]))
+
+
+def misfit(world, rank: int) -> str:
+    """The message for a rank from the one that it waits for, with another tag or communicator."""
+    receive, _ = world.waiting[rank]
+    for send in world.mail.sends.get(rank, ()) if receive.kind == "receive" else ():
+        if send.rank == receive.peer and send.group not in world.calls:
+            same = send.group == receive.group
+            other = f"with tag {send.tag}" if same else "of another communicator"
+            return f"; there is a message {other} from rank {send.rank}, {written(send.where)}"
+    return ""
 
 
 def circle(waiting: dict) -> list[int]:

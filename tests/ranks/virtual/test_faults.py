@@ -14,7 +14,7 @@ from cnnlab.data import load
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.ranks import collectives
 from cnnlab.ranks.schedules import SCHEDULES
-from cnnlab.ranks.virtual import Deadlock, Fault, Faulty, World, examine
+from cnnlab.ranks.virtual import Deadlock, Fault, Faulty, Status, World, examine
 from cnnlab.ranks.virtual.examine import alike
 from cnnlab.ranks.virtual.faults import CLASSES, leaks
 from cnnlab.training import train
@@ -165,6 +165,49 @@ def waits_later(comm):
 def test_a_deadlock_says_who_waits_for_whom_for_what_and_where(program, size, text):
     with pytest.raises(Deadlock, match=f"^deadlock: {text}"):
         World(size).run(program)
+
+
+def other_tag(comm):
+    if comm.rank:
+        return comm.Recv(np.zeros(1), 0, 6)
+    comm.Send(np.zeros(1), 1, 5)  # here
+
+
+def other_communicator(comm):
+    other = comm.Dup()
+    if comm.rank:
+        return other.Recv(np.zeros(1), 0, 5)
+    comm.Send(np.zeros(1), 1, 5)  # here
+
+
+@pytest.mark.parametrize(
+    "program, what", [(other_tag, "with tag 5"), (other_communicator, "of another communicator")]
+)
+def test_the_message_that_nearly_fits_is_named(program, what):
+    [fault] = examine(program, 2)
+    assert fault.kind == "parameter matching"
+    assert f"there is a message {what} from rank 0, {marked(program)}" in fault.text
+
+
+def task_farm(comm):
+    """Its result does not depend on the order; who does which task does."""
+    if comm.rank:
+        comm.send(None, dest=0)
+        while (task := comm.recv(source=0)) is not None:
+            comm.send((task, task * task), dest=0)
+        return None
+    results, status, left = [None] * 5, Status(), comm.size - 1
+    tasks = iter([*range(5), *[None] * left])
+    while left:
+        if done := comm.recv(status=status):
+            results[done[0]] = done[1]
+        comm.send(task := next(tasks), dest=status.Get_source())
+        left -= task is None
+    return results
+
+
+def test_a_farm_whose_result_does_not_depend_on_the_order_is_no_race():
+    assert examine(task_farm, 3) == []
 
 
 def waiting(comm):

@@ -149,6 +149,18 @@ def test_asking_is_not_in_vain_while_another_can_go_on(impatient):
     assert World(3, impatient).run(program)[1] == "word"
 
 
+def test_asking_for_a_message_that_somebody_sends_later_is_no_deadlock(impatient):
+    def program(comm):
+        if comm.rank:
+            comm.compute(0.01)
+            return comm.send("word", dest=0)
+        while not comm.iprobe(source=1):
+            comm.compute(1e-6)
+        return comm.recv(source=1)
+
+    assert World(2, impatient).run(program)[0] == "word"
+
+
 def test_asking_without_end_is_a_deadlock(impatient):
     def program(comm):
         request = comm.irecv(source=1 - comm.rank)
