@@ -253,6 +253,10 @@ class Call(NamedTuple):
             raise ValueError("recvbuf: expected another array than sendbuf, or IN_PLACE for that")
         if "op" in given:
             op = name_of("op", given["op"], REDUCTIONS)
+            if op in ("MAX", "MIN") and "c" in {
+                a.dtype.kind for a in (sent, received) if a is not None
+            }:
+                raise ValueError(f"op: expected one for complex numbers, got {op}")
             given["op"], asked = (OBJECTS if self.pickled else ARRAYS)[op], f"{asked} by {op}"
         return f"{asked} with root {given['root']}" if "root" in given else asked
 
@@ -576,6 +580,8 @@ def described(name: str, buf) -> tuple:
     if not isinstance(buf, tuple | list) or not buf:
         return buf, []
     array, *rest = buf
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name}: expected an array, got {type(buf).__name__}")
     if rest and (kind := mpi.dtype_of(rest[-1])):
         if kind != array.dtype:
             raise ValueError(f"{name}: expected MPI's type of {array.dtype}, got that of {kind}")

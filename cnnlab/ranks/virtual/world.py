@@ -310,6 +310,8 @@ class Comm(calls.Calls):
 
     def Split(self, color: int, key: int = 0) -> "Comm":
         """A communicator of the ranks with the same colour, in the order of their keys."""
+        if color < 0:  # MPI's own UNDEFINED is -32766 or so
+            raise ValueError(f"color: expected at least 0, as nobody stays out here, got {color}")
         asked = sorted(self.allgather((color, key, self.me)), key=lambda one: one[1:])
         members = tuple(rank for c, _, rank in asked if c == color)
         half = type(self)(self.world, self.me, members, (self.group, self._calls, color))

@@ -252,6 +252,18 @@ def not_a_grid(comm):
     comm.Create_cart([3])
 
 
+def nobody(comm):
+    comm.Split(-32766 if comm.rank else 0)
+
+
+def largest_complex(comm):
+    comm.Allreduce(np.ones(2, complex), np.ones(2, complex), "MAX")
+
+
+def plain_list(comm):
+    comm.Bcast([1.0, 2.0])
+
+
 def one_too_many(comm):
     comm.scatter([1, 2, 3])
 
@@ -267,6 +279,9 @@ def one_too_many(comm):
         (too_many, "buf: expected a count of at most 2, got .3."),
         (beyond, r"sendbuf: expected parts within 3 elements, got \[2, 2\]"),
         (not_a_grid, r"dims: expected a grid of 2 ranks, got \[3\]"),
+        (nobody, "color: expected at least 0, .* got -32766"),
+        (largest_complex, "op: expected one for complex numbers, got MAX"),
+        (plain_list, "buf: expected an array, got list"),
         (one_too_many, "sendobj: expected one for each of 2, got 3"),
     ],
 )
