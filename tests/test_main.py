@@ -185,7 +185,8 @@ def test_help_explains_every_option(command, capsys):
         assert all(name in " ".join(options.split()) for name in ("images per step", "--threads N"))
     if command == "train":
         assert all(name in options for name in KERNELS)
-        assert all(f"\n{group}" in text for group in ("the training:", "ranks, and", "checkpoints:"))
+        groups = "the training:", "data and threads:", "ranks, and how", "checkpoints:"
+        assert all(f"\n{group}" in text for group in groups)
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():
