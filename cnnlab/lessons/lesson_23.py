@@ -51,7 +51,7 @@ def fastest(x: Sequence[float], y: Sequence[int], series: Mapping[str, np.ndarra
     for k, name in enumerate(series):
         ax.plot([], [], "s", color=palette[k], label=name)
     ax.pcolormesh(x, y, least, cmap=ListedColormap(palette), vmin=0, vmax=len(palette) - 1)
-    ax.set(xscale="log", xlabel="bytes", ylabel="ranks", yticks=2 ** np.arange(1, 7))
+    ax.set(xscale="log", xlabel="bytes", ylabel="ranks", yticks=2 ** np.arange(2, 7))
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), title="the fastest")
     return ax
 

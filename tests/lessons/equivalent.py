@@ -34,7 +34,6 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("65_eight_devices", "relay", WAYS, WAYS.replace("8", "8 - 1"), 0): WIDEST,
     ("69_code_that_reads_code", "skip_gram", STEPS, STEPS.replace("s)", "s - 1)"), 0): ENOUGH,
     ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
-    ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
         ("12_stationarity", name, WIDE, wide, 0): ROOM
         for name in ("padded", "padded_by_filter")
