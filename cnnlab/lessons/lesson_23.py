@@ -22,41 +22,43 @@ from cnnlab.ranks.cluster import cluster
 from cnnlab.ranks.collectives import perform
 from cnnlab.ranks.schedules import NOBODY, Step, block, ring
 from cnnlab.ranks.virtual import World
-from cnnlab.runtime import thread_pool
+from cnnlab.ranks.virtual.cluster import VirtualCluster
 
 NODES = "nodes of 4: 1us,100GB/s; 5us,10GB/s"
-ADDED, COPIED = COLORS["vector"], COLORS["device"]
-
-# --- drawings -----------------------------------------------------------------------------------
 
 
 @figure
 def curves(
     x: Sequence[int], series: Mapping[str, Sequence[float]], bound: Sequence[float], **axes
 ) -> Axes:
-    """Draw seconds over x, the least shaded in its colour, and a bound; `axes` go to `set`."""
+    """Draw seconds over x, and a lower bound; `axes` go to `set`."""
     _, ax = plt.subplots(figsize=(7.5, 3.8))
-    names, times = list(series), 1e3 * np.array(list(series.values()))
-    edges = np.concatenate([x[:1], np.add(x[1:], x[:-1]) / 2, x[-1:]])
-    ends = [(x[-1], 1e3 * bound[-1], "lower bound", GREY)]
-    ax.plot(x, 1e3 * np.array(bound), "--", color=GREY)
-    for k, color in enumerate(colors(names)):
-        ax.plot(x, times[k], color=color)
-        for i in np.flatnonzero(times.argmin(0) == k):
-            ax.axvspan(edges[i], edges[i + 1], color=color, alpha=0.15, lw=0)
-        ends.append((x[-1], times[k, -1], names[k], color))
+    lines, ends = {"lower bound": bound, **series}, []
+    for (name, seconds), color in zip(lines.items(), [GREY, *colors(list(series))], strict=True):
+        ax.plot(x, 1e3 * np.array(seconds), "--" if color == GREY else "-", color=color)
+        ends.append((x[-1], 1e3 * seconds[-1], name, color))
     ax.set(ylabel="ms", xlim=(x[0], x[-1]), **axes)
     ax.figure.canvas.draw()  # limits are final now
     label_ends(ax, ends)
     return ax
 
 
-def play(schedule: Callable, size: int) -> Iterator[tuple[list, dict, int]]:
-    """After each round, and before the first: whose numbers are in the sum of each rank's blocks.
+@figure
+def fastest(x: Sequence[float], y: Sequence[int], series: Mapping[str, np.ndarray]) -> Axes:
+    """Draw a map of which schedule is the fastest; `series` has seconds (y, x)."""
+    _, ax = plt.subplots(figsize=(7.5, 4.2))
+    least, palette = np.argmin(list(series.values()), 0), colors(list(series))
+    for k, name in enumerate(series):
+        ax.plot([], [], "s", color=palette[k], label=name)
+    ax.pcolormesh(x, y, least, cmap=ListedColormap(palette), vmin=0, vmax=len(palette) - 1)
+    ax.set(xscale="log", xlabel="bytes", ylabel="ranks", yticks=2 ** np.arange(2, 7))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), title="the fastest")
+    return ax
 
-    Besides, the colours of the blocks (rank, block) that came in the round, and how many blocks a
-    rank has sent so far, at most.
-    """
+
+def play(schedule: Callable, size: int) -> Iterator[tuple[list, dict, int]]:
+    """Before the first round and after each: whose numbers are in the sum of each rank's blocks,
+    the colours of blocks (rank, block) that came, and how many a rank has sent so far, at most."""
     sums, sent = [[{rank} for _ in range(size)] for rank in range(size)], [0] * size
     yield sums, {}, 0
     for steps in zip(*(schedule(rank, size, size) for rank in range(size)), strict=True):
@@ -66,7 +68,7 @@ def play(schedule: Callable, size: int) -> Iterator[tuple[list, dict, int]]:
             sent[rank] += (b - a) * (to != NOBODY)
             for i in range(c, d) if source != NOBODY else ():
                 sums[rank][i] = before[source][i] | (before[rank][i] if add else set())
-                came[rank, i] = ADDED if add else COPIED
+                came[rank, i] = COLORS["vector" if add else "device"]
         yield sums, came, max(sent)
 
 
@@ -81,46 +83,42 @@ def steps(schedules: Mapping[str, Callable], size: int = 4) -> Stepper:
     for k, states in enumerate(played):
         now = [new or (old[0], {}, old[2]) for new, old in zip(states, now, strict=True)]
         counts = []
-        for name, (sums, _, sent) in zip(schedules, now, strict=True):
-            whole = sum(len(ranks) == size for row in sums for ranks in row)
-            counts.append(f"{name}: {sent}/{size} m sent by each rank, {whole} sums complete")
-        captions.append((f"Round {k}" if k else "Before") + ". " + "; ".join(counts) + ".")
         with style():
-            page = Figure((4.4, 2.4))
-            for ax, name, state in zip(page.subplots(1, len(now)), schedules, now, strict=True):
-                table(ax, *state[:2])
+            frames.append(Figure((4.4, 2.4)))
+            axes = frames[-1].subplots(1, len(now))
+            for ax, name, (sums, came, sent) in zip(axes, schedules, now, strict=True):
+                whole = np.array([[len(ranks) == size for ranks in row] for row in sums])
+                done = f"{whole.sum()} sums complete"
+                counts.append(f"{name}: {sent}/{size} m sent by each rank, {done}")
+                ax.imshow(whole, ListedColormap(["white", LAYERS[2]]), vmin=0, vmax=1)
+                for (rank, i), color in came.items():
+                    frame = plt.Rectangle((i - 0.44, rank - 0.44), 0.88, 0.88, fill=False)
+                    ax.add_patch(frame).set(edgecolor=color, linewidth=2)
+                for rank, i in itertools.product(range(size), repeat=2):
+                    text = "".join(map(str, sorted(sums[rank][i])))
+                    ax.text(i, rank, text, ha="center", va="center", fontsize=9)
+                ax.set(xlabel="block", ylabel="rank", xticks=range(size), yticks=range(size))
                 ax.set_title(name)
-        frames.append(page)
+                ax.grid(visible=False)
+        captions.append((f"Round {k}" if k else "Before") + ". " + "; ".join(counts) + ".")
     return stepper(frames, title="Rank by block: whose numbers are in the sum", captions=captions)
 
 
-def table(ax: Axes, sums: Sequence, came: Mapping[tuple[int, int], str]) -> None:
-    """A state of `play`: ranks downwards, blocks across, a frame around what has just come."""
-    size = len(sums)
-    whole = [[len(ranks) == size for ranks in row] for row in sums]
-    ax.imshow(whole, ListedColormap(["white", LAYERS[2]]), vmin=0, vmax=1)
-    for (rank, i), color in came.items():
-        ax.add_patch(plt.Rectangle((i - 0.44, rank - 0.44), 0.88, 0.88, fill=False, ec=color, lw=2))
-    for rank, i in itertools.product(range(size), repeat=2):
-        text = "".join(map(str, sorted(sums[rank][i])))
-        ax.text(i, rank, text, ha="center", va="center", fontsize=9)
-    ax.set(xlabel="block", ylabel="rank", xticks=range(size), yticks=range(size))
-    ax.grid(visible=False)
+def on_ranks(counts: Sequence[int], program: Callable) -> tuple[str, list]:
+    """The unit of times, "µs" or "virtual µs", and what `program(comm)` returns on rank 0 of each.
 
+    The ranks beyond a count are idle; `program` is a function of the lesson.
+    """
 
-# --- on real ranks ------------------------------------------------------------------------------
+    def part(program: Callable, n_ranks: int):
+        mine = world().rank < n_ranks
+        comm = world().Split(int(mine))
+        return program(comm) if mine else None
 
-
-def ranks_here() -> int:
-    """How many ranks this machine has cores for: 2 to 8."""
-    return max(2, min(8, thread_pool.usable_cores()))
-
-
-def on_real_ranks(n_ranks: int, program: Callable) -> list:
-    """What `program(comm)`, a function of the lesson, returns on each of so many processes."""
     whole = wrap_non_picklable_objects(program)  # with all that it uses of the notebook
-    with cluster(n_ranks) as ranks:
-        return ranks.run(lambda program: program(world()), whole)
+    with cluster(max(counts)) as ranks:
+        unit = "virtual µs" if isinstance(ranks, VirtualCluster) else "µs"
+        return unit, [ranks.run(part, whole, n_ranks)[0] for n_ranks in counts]
 
 
 # --- exercises ----------------------------------------------------------------------------------

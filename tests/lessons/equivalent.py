@@ -4,7 +4,6 @@ By lesson, then by what `Mutant.key` says: the object, its line, the broken line
 the second and later of equal ones.
 """
 
-WAITS = "a rank that the fold leaves out only waits: without that round its messages are the same"
 LONGER = "a longer row holds positions that no result takes"
 ROW = "row = np.empty(((z.shape[2] - 1) * W + z.shape[3] - 1) * stride + 1, np.float32)"
 ROOM = "more zeros than the border needs, which nobody reads"
@@ -33,8 +32,6 @@ EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("63_any_number_of_bits", "plane_product", PLANES, PLANES.replace("<", "<="), 0): ZEROS,
     ("65_eight_devices", "relay", WAYS, WAYS.replace("8", "8 - 1"), 0): WIDEST,
     ("69_code_that_reads_code", "skip_gram", STEPS, STEPS.replace("s)", "s - 1)"), 0): ENOUGH,
-    ("23_allreduce", "fold", "yield IDLE", "", 0): WAITS,
-    ("23_allreduce", "unfold", "yield IDLE", "", 0): WAITS,
     **{
         ("12_stationarity", name, WIDE, wide, 0): ROOM
         for name in ("padded", "padded_by_filter")
