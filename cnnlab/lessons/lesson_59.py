@@ -211,8 +211,10 @@ def draw_errors(errors: Mapping[str, Sequence[float]], parts: Sequence[str]):
     ax.axvline(0, color=INK, linewidth=1.2)
     ax.set_yticks(range(len(names)), names)
     ax.set_xlabel("planned less measured, % of measured")
+    as_rows(ax, names)
+    ax.set_ylim(len(names) + 1.4, -0.5)  # room for the legend
     ax.legend(loc="lower left")
-    return as_rows(ax, names)
+    return ax
 
 
 @figure
