@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -152,19 +151,14 @@ def challenge(variant: str, link: str, batch: int) -> float | None:
     return off
 
 
-class Claim(NamedTuple):
-    """A sentence, the bars that are shown for it, and what a check of it finds."""
-
-    sentence: str
-    bars: Mapping[str, float]
-    unit: str
-    truth: str
+# A claim has a sentence, bars that are shown for it, their unit, and what a check of it finds.
+Claim = tuple[str, Mapping[str, float], str, str]
 
 
 def tell(shown: Sequence[Claim], named: Sequence) -> None:
     """Print what a check of each claim finds, if `named` has a word for it, not `...`."""
-    for number, (one, word) in enumerate(zip(shown, named, strict=True), 1):
-        print(f"{number} {'first name its lie' if word is ... else one.truth}")
+    for number, ((*_, truth), word) in enumerate(zip(shown, named, strict=True), 1):
+        print(f"{number} {'first name its lie' if word is ... else truth}")
 
 
 @figure
@@ -172,13 +166,14 @@ def draw_claims(shown: Sequence[Claim]):
     """Draw claims with the bars that are shown for them, numbered, two in a row."""
     _, axes = plt.subplots(-(-len(shown) // 2), 2, figsize=(8, 10))
     axes.flat[-1].axis("off")
-    for k, (ax, one) in enumerate(zip(axes.flat, shown, strict=False)):
-        bars = ax.barh(list(one.bars), list(one.bars.values()), color=OTHERS[k % len(OTHERS)], height=0.6)
+    for k, (ax, (sentence, values, unit, _)) in enumerate(zip(axes.flat, shown, strict=False)):
+        color = OTHERS[k % len(OTHERS)]
+        bars = ax.barh(list(values), list(values.values()), color=color, height=0.6)
         ax.bar_label(bars, fmt=" {:.3g}", fontsize=9)
         ax.margins(x=0.2)
-        ax.set_xlabel(one.unit, fontsize=9)
-        ax.set_title(textwrap.fill(f"{k + 1}  {one.sentence}", 44), fontsize=10, loc="left")
-        as_rows(ax, list(one.bars))
+        ax.set_xlabel(unit, fontsize=9)
+        ax.set_title(textwrap.fill(f"{k + 1}  {sentence}", 44), fontsize=10, loc="left")
+        as_rows(ax, list(values))
     return axes
 
 
