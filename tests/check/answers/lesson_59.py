@@ -6,11 +6,11 @@ import numpy as np
 
 from cnnlab.lessons.lesson_59 import forecast, lies, superstep_model, times_faster
 
-SEVEN = lies.model()
+ELEVEN = lies.model()
 
 
 def instead(number, word):
-    return [word if k == number else right for k, right in enumerate(SEVEN, 1)]
+    return [word if k == number else right for k, right in enumerate(ELEVEN, 1)]
 
 
 def only_sent(steps, latency, bandwidth):
@@ -59,18 +59,19 @@ def only_above(base, other, target):
 
 
 RIGHT = [
-    (lies, SEVEN),
-    (lies, tuple(SEVEN)),
+    (lies, ELEVEN),
+    (lies, tuple(ELEVEN)),
     (forecast, fitted),
     (times_faster, lambda base, other, target: times_faster.model()(base, other, target)),
 ]
 WRONG = [
-    (lies, instead(1, "extrapolation"), "6 of 7 right; 1 is not extrapolation"),
-    (lies, instead(6, "best of many"), "what else does a rank hold"),
-    (lies, instead(5, "one seed"), "how often was it run"),
-    (lies, instead(5, ...), "6 of 7 right"),
-    (lies, SEVEN[:6], "expected 7 of"),
-    (lies, instead(2, "a lie"), "expected 7 of"),
+    (lies, instead(1, "outdated base"), "10 of 11 right; 1 is not outdated base"),
+    (lies, instead(6, "tuning left out"), "how does it go on"),
+    (lies, instead(8, "large inputs"), "how many images"),
+    (lies, instead(11, "training accuracy"), "do both numbers come from one training"),
+    (lies, instead(5, ...), "10 of 11 right"),
+    (lies, ELEVEN[:6], "expected 11 of"),
+    (lies, instead(2, "a lie"), "expected 11 of"),
     (superstep_model, only_sent, "expected"),
     (superstep_model, on_average, "expected"),
     (forecast, a_line, "log2 P at 64: expected"),
