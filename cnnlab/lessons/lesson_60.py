@@ -1,7 +1,7 @@
-"""The exercises of lesson 60, its charts, and a training step with a stopwatch."""
+"""The exercises of lesson 60, its pictures, and what its cells count and compare with."""
 
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 
 from cnnlab import cuda
 from cnnlab.check import kinds
-from cnnlab.check.machine_code import bodies, counts, spills
-from cnnlab.kernels import composition
+from cnnlab.check.machine_code import bodies, counts, instructions, spills
+from cnnlab.measure.gpu import GPUS
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
-LENET5 = NETWORKS["lenet5"]
+LENET5, H100 = NETWORKS["lenet5"], GPUS["H100"]  # the network; figures of a data sheet
 
 
 def code(kernel) -> tuple[int, float]:
@@ -26,41 +26,30 @@ def code(kernel) -> tuple[int, float]:
     return spills(kernel), (loads - computed) / products
 
 
-def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
-    """A step of gradient descent, layer by layer: the scores (N, classes) before it.
+def listing(kernel) -> list[str]:
+    """The instructions of a kernel's hot loop."""
+    return [" ".join(line.split()) for line in instructions(next(iter(bodies(kernel).values())))]
 
-    `strategy` has a dtype and `kernel(name)`; `lap(layer, pass)` is called after each part.
-    """
-    outputs = [x]  # at last: source −1 is the image
-    for place in params.network.places:
-        y = np.empty((len(x), *place.shape), strategy.dtype)
-        inputs = composition.sources(place, outputs)
-        composition.layer_forward(strategy, place, params.at(place), inputs, y)
-        outputs.insert(-1, y)
-        lap(place.name, "forward")
-    dy = np.empty_like(outputs[-2])
-    strategy.kernel("cross_entropy")(outputs[-2], labels, dy)
-    lap(place.name, "backward")
-    for _, place, *around in composition.backwards(params.network, outputs, dy):
-        learned = grads.at(place) if place.layer.parameter_shapes(place.input_shape) else ()
-        composition.layer_backward(strategy, place, params.at(place), learned, *around)
-        lap(place.name, "backward")
-    params.flat -= rate / len(x) * grads.flat
-    lap("all", "update")
-    return outputs[-2]
+
+def error(z, x, network: Callable) -> float:
+    """The largest difference of results z (30,N), up to 2,000 of them, to those in float64."""
+    seen, N = np.lib.stride_tricks.sliding_window_view(x, (11, 11)), z.shape[1]
+    some = np.append(np.random.default_rng(1).integers(0, N, 1998), (0, N - 1))
+    taps = seen[some // seen.shape[1], some % seen.shape[1]].reshape(-1, 121)
+    return float(abs(z[:, some] - network(taps.astype(float)).T).max())
 
 
 # --- pictures -------------------------------------------------------------------------------------
 
 
 def addresses() -> Stepper:
-    """Step through what five windows of 3 × 3, side by side, read from three layouts."""
-    image, frames, names = np.arange(21).reshape(3, 7), [], ("image", "columns", "rows")
-    columns = np.lib.stride_tricks.sliding_window_view(image, (3, 3)).reshape(5, 9).T
+    """Step through what 2 × 3 windows of 3 × 3 pixels read from three layouts."""
+    image, frames, names = np.arange(20).reshape(4, 5), [], ("image", "columns", "rows")
+    columns = np.lib.stride_tricks.sliding_window_view(image, (3, 3)).reshape(6, 9).T
     for t in range(9):
         with style():
             page = Figure((4.6, 2.6))
-            axes = page.subplots(1, 3, width_ratios=(7, 5, 9))
+            axes = page.subplots(1, 3, width_ratios=(5, 6, 9))
         for ax, name, numbers in zip(axes, names, (image, columns, columns.T), strict=True):
             ax.set(xlim=(-0.1, numbers.shape[1]), ylim=(9, -0.1), title=name, aspect="equal")
             ax.axis("off")
@@ -70,8 +59,26 @@ def addresses() -> Stepper:
                 ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=color, ec="white", lw=0.8))
                 ax.text(column + 0.5, row + 0.55, pixel, fontsize=5, ha="center", va="center")
         frames.append(page)
-    captions = [f"Tap {t} of 9: the next window's is 1, 1, and in rows 9 on." for t in range(1, 10)]
-    return stepper(frames, title="A tap of five windows: numbers of pixels", captions=captions)
+    more = "in the window to the right 1, 1 and 9 further on, in the one below 5, 3 and 27."
+    captions = [f"Tap {t} of 9: {more}" for t in range(1, 10)]
+    return stepper(frames, title="A tap of 2 × 3 windows: numbers of pixels", captions=captions)
+
+
+@measured
+def chains(tiles: Sequence[tuple[int, int]], latency: float, each: float) -> list[Axes]:
+    """Draw the multiply-adds of three taps of tiles (R,V) as chains over time, and their begins."""
+    _, axes = plt.subplots(1, len(tiles), figsize=(7.2, 2.6), sharex=True, sharey=True)
+    for ax, (R, V) in zip(axes, tiles, strict=True):
+        tap = max(latency, R * V * each)
+        for chain in range(R * V):
+            begins = chain * each + tap * np.arange(3)
+            look = {"fc": LAYERS[chain // V % 3], "ec": "white", "lw": 0.5}
+            ax.broken_barh([(t, latency) for t in begins], (chain + 0.6, 0.8), **look)
+            ax.broken_barh([(t, each) for t in begins], (-0.4, 0.8), **look)
+        ax.set_title(f"{R} × {V}: the core busy {R * V * each / tap:.0%} of the time", fontsize=9)
+        ax.set(xlabel="ns", yticks=(0, 1, R * V), yticklabels=("begins", "chain 1", f"{R * V}"))
+    axes[0].invert_yaxis()
+    return axes
 
 
 @measured
@@ -95,7 +102,7 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), knee=None,
     else:
         ax.set_ylim(0)
     ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return ax
 
 
@@ -159,10 +166,8 @@ def diagnosis():
 
 
 def _as_both_layers(answer) -> str:
-    rng, kernels = (
-        kinds.generator(),
-        answer if hasattr(answer, "launch") else cuda.Kernels(answer()),
-    )
+    rng = kinds.generator()
+    kernels = answer if hasattr(answer, "launch") else cuda.Kernels(answer())
     N, Q, z = 36, 9, np.full((30, 36), np.nan, np.float32)
     x = rng.random((N // Q + 10, Q + 10), np.float32)
     w, v = (rng.standard_normal((taps, 32), np.float32) / 4 for taps in (121, 30))
