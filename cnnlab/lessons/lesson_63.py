@@ -98,16 +98,20 @@ def by_passes(times: Mapping[str, Mapping[tuple, Timing]], rivals: Mapping, once
 
 
 @measured
-def frontier(timings: Mapping[str, Timing], less: Mapping[str, Sequence[float]]) -> Axes:
-    """Draw points of accuracy below float32, with their interval, over microseconds."""
+def frontier(timings: Mapping[str, Timing], less: Mapping, front: Sequence[str]) -> Axes:
+    """Draw points of accuracy below float32, with their interval, over microseconds; a front."""
     _, ax = plt.subplots(figsize=(7.2, 3.2))
+    edge = sorted((1e6 * timings[name].median, -np.mean(less[name])) for name in front)
+    ax.step(*zip(*edge, strict=True), where="post", color=GREY, lw=1, label="Pareto front")
     ax.axvline(1e6 * timings["float32"].median, color=GREY, ls="--", lw=1)
-    ax.margins(x=0.2)
+    ax.margins(x=0.3)
     for name, timing in timings.items():
         (middle, half), at = interval(less[name]), 1e6 * timing.median
         color = COLORS["device" if "float32" in name or "bytes" in name else "vector"]
         ax.errorbar(at, -middle, half, fmt="o", color=color, capsize=2)
-        note(ax, name, (at, -middle), (5, -11), fontsize=8)
+        offset, side = ((-5, 5), "right") if name in front else ((5, -11), "left")
+        note(ax, name, (at, -middle), offset, ha=side, fontsize=8)
+    ax.legend(loc="lower right", frameon=False, fontsize=8)
     ax.set(xscale="log", xlabel="µs for the first layer of 64 images", ylabel="points, to float32")
     return ax
 
