@@ -68,8 +68,8 @@ def over_segments(
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
-    for k, up in zip(marked, (-12, 6), strict=True):
-        look = {"textcoords": "offset points", "xytext": (0, up), "ha": "center", "fontsize": 7}
+    for k, up in zip(marked, (-10, 8), strict=True):
+        look = {"textcoords": "offset points", "xytext": (-1.5 * up, 1.5 * up), "fontsize": 7}
         right.annotate(f"k = {k}", (k, 1e3 * measured[k][1]), **look)
         middle.annotate(f"k = {k}", (k, measured[k][0] / 1e6), **look)
     return left, middle, right
