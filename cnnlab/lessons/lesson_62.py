@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.lessons.lesson_51 import page_faults  # noqa: F401, for a cell
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, measured, style
 
@@ -69,8 +68,8 @@ def over_segments(
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
-    for k, up in zip(marked, (-12, 6), strict=True):
-        look = {"textcoords": "offset points", "xytext": (0, up), "ha": "center", "fontsize": 7}
+    for k, up in zip(marked, (-10, 8), strict=True):
+        look = {"textcoords": "offset points", "xytext": (-1.5 * up, 1.5 * up), "fontsize": 7}
         right.annotate(f"k = {k}", (k, 1e3 * measured[k][1]), **look)
         middle.annotate(f"k = {k}", (k, measured[k][0] / 1e6), **look)
     return left, middle, right
@@ -81,10 +80,14 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
     """Draw time over peak for ways to choose what is made again, a panel for each network."""
     _, axes = plt.subplots(1, len(tables), figsize=(9.2, 3.4))
     for ax, (name, curves) in zip(axes, tables.items(), strict=True):
-        for (way, points), color, mark in zip(curves.items(), PALETTE, "osd", strict=False):
+        for (way, points), color, mark in zip(curves.items(), PALETTE, "osd^", strict=False):
             ax.plot(*np.transpose(sorted(points)), mark, ms=5, color=color, label=way, alpha=0.8)
         ax.axvline(1, color=GREY, ls="--", lw=1)
         ax.set(title=name, xscale="log", xlabel="peak, in needs of the largest layer")
+        most = max(peak for points in curves.values() for peak, _ in points)
+        ticks = [peak for peak in (1, 1.5, 2, 5, 10, 20) if peak <= most]
+        ax.set_xticks(ticks, ticks)
+        ax.minorticks_off()
     axes[0].set_ylabel("time over that with liveness alone")
     axes[-1].legend(frameon=False, fontsize=9, loc="lower left")
     return axes
@@ -105,9 +108,8 @@ def hiding(lanes: Mapping, between: Sequence, speeds, curves: Mapping, bound) ->
                 color = PALETTE[2] if lane == "in" else COLORS["vector"]
                 left.broken_barh([(x, width)], (y - 0.4, 0.8), color=color, ec="white")
                 if lane == "core" and name.startswith("d_conv") and "relu" not in name:
-                    left.text(
-                        x + width / 2, y, name, ha="center", va="center", color="w", fontsize=7
-                    )
+                    look = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
+                    left.text(x + width / 2, y, name, **look)
     rows = [-3 * row - link for row in range(len(lanes)) for link in (0, 1)]
     left.set_yticks(rows, ["core", "link in"] * len(lanes), fontsize=8)
     left.set(xlabel="ms, two blocks of the backward pass", ylim=(rows[-1] - 0.6, 1.2))
@@ -122,7 +124,7 @@ def hiding(lanes: Mapping, between: Sequence, speeds, curves: Mapping, bound) ->
     return left, right
 
 
-def _toy_step(n_layers: int) -> list:
+def toy_step(n_layers: int) -> list:
     """A chain's step: backward, a layer reads what it read forward, and its gradient."""
     names = ["image", *(f"y{i}" for i in range(1, n_layers + 1))]
     rows = [(b, [a], [b]) for a, b in pairwise(names)] + [("loss", names[-1:], ["d_" + names[-1]])]
@@ -132,7 +134,7 @@ def _toy_step(n_layers: int) -> list:
 
 
 def _as_dead(answer) -> str:
-    step = _toy_step(4)
+    step = toy_step(4)
     again = [*step[:6], *step[:2], step[6], step[0], *step[7:]]
     for tasks in (step[:2], step, [step[0], *step], again, [*again, *again]):
         got, dead = ([sorted(k) for k in f([*tasks])] for f in (answer, last_uses.model()))
@@ -210,7 +212,7 @@ def choice(uses, k):
 
 
 def _as_mixed(answer) -> str:
-    step, pieces = _toy_step(10), [["y1", "y2", "y3"], ["y5"], ["y7", "y8"]]
+    step, pieces = toy_step(10), [["y1", "y2", "y3"], ["y5"], ["y7", "y8"]]
     size = {f"y{i}": int(n) for i, n in enumerate(kinds.generator().integers(10, 30, 10), 1)}
     for most in (0, *(sum(size[name] for name in piece) for piece in pieces)):
         both = (mix([*step], pieces, size, most) for mix in (answer, challenge_mix.model()))
