@@ -118,14 +118,14 @@ def curves(at: Sequence, bits: Mapping, xlabel: str, limits: Mapping, above: flo
         ax.plot(at, seeds.mean(0), color=color, label=name)
         ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
     if above:  # bits above others, on logarithmic axes but for less than this
-        ax.set(xscale="log", ylabel="bits a character, above those after 40")
+        ax.set(xscale="log", xticks=at, xticklabels=at, ylabel="bits above those after 40")
         ax.set_yscale("symlog", linthresh=above)
     own = {name: COLORS["device"] if "frozen" in name else INK for name in limits}
     for name, limit in limits.items():
         ax.axhline(limit, color=own[name], ls="--", lw=0.7)
     ax.set(ylim=ax.get_ylim(), xlim=ax.get_xlim())
     label_ends(ax, [(at[-1], y, f"{name}: {y:.2f}", own[name]) for name, y in limits.items()])
-    ax.legend(frameon=False, fontsize=9, loc="upper right")
+    ax.legend(frameon=False, fontsize=9, loc="lower left" if above else "upper right")
     return ax
 
 
