@@ -61,7 +61,7 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
     before = None
     for name, timing in steps.items():
         took = 1e6 * timing.median
-        ax.barh(name, took, color=COLORS["vector"], height=0.6)
+        ax.barh(name, took, color=COLORS["device" if name == "hoisted" else "vector"], height=0.6)
         if before and before > took:
             ax.barh(name, before - took, left=took, color="#dddddd", height=0.6)
         ax.text(max(took, before or 0), name, f"  {took:.0f}", va="center", fontsize=9)
@@ -95,11 +95,13 @@ def unrolled(word: str, depth: int) -> Axes:
             ax.text(t, row, text, fontsize=9, bbox=look, **ink)
             if row:
                 arrow((t, row - 0.8), (t, row - 0.2), INK)
+                arrow((t + 0.15, row - 0.2), (t + 0.15, row - 0.8), orange)
         arrow((t - 0.8, 1.08), (t - 0.2, 1.08), blue, "-" if t else "--")
         if t % depth:
             arrow((t - 0.2, 0.88), (t - 0.8, 0.88), orange)
         elif t:
             ax.plot([t - 0.5] * 2, [0.5, 1.0], color=orange, lw=2)
+            ax.text(t - 0.5, 0.4, "cut", color=orange, ha="center", va="top", fontsize=9)
     arrow((len(word) - 1.8, 1.08), (len(word) - 1.2, 1.08), blue, "--")
     for row, text in ((-0.45, "rows of E, dE, dW: at once"), (2.45, "scores, dO, dh: at once")):
         ax.plot([-0.3, len(word) - 1.7], [row] * 2, color=grey)
@@ -108,18 +110,32 @@ def unrolled(word: str, depth: int) -> Axes:
 
 
 @figure
-def curves(at: Sequence, bits: Mapping, xlabel: str, limits: Mapping) -> Axes:
+def curves(at: Sequence, bits: Mapping, xlabel: str, limits: Mapping, above: float = 0) -> Axes:
     """Draw bits a character: the mean of five seeds, and their range; dashed: what others need."""
     _, ax = plt.subplots(figsize=(6.4, 3.6))
     ax.set(xlabel=f"{xlabel}; band: lowest to highest of five seeds", ylabel="bits a character")
     for (name, seeds), color in zip(bits.items(), colors(list(bits)), strict=True):
         ax.plot(at, seeds.mean(0), color=color, label=name)
         ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
-    for limit in limits.values():
-        ax.axhline(limit, color="black", ls="--", lw=0.7)
+    if above:  # bits above others, on logarithmic axes but for less than this
+        ax.set(xscale="log", xticks=at, xticklabels=at, ylabel="bits above those after 40")
+        ax.set_yscale("symlog", linthresh=above)
+    own = {name: COLORS["device"] if "frozen" in name else INK for name in limits}
+    for name, limit in limits.items():
+        ax.axhline(limit, color=own[name], ls="--", lw=0.7)
     ax.set(ylim=ax.get_ylim(), xlim=ax.get_xlim())
-    label_ends(ax, [(at[-1], y, f"{name}: {y:.2f}", INK) for name, y in limits.items()])
-    ax.legend(frameon=False, fontsize=9, loc="upper right")
+    label_ends(ax, [(at[-1], y, f"{name}: {y:.2f}", own[name]) for name, y in limits.items()])
+    ax.legend(frameon=False, fontsize=9, loc="lower left" if above else "upper right")
+    return ax
+
+
+@figure
+def fading(sizes: Mapping[str, Sequence]) -> Axes:
+    """Draw how long a gradient is by steps back from the loss."""
+    _, ax = plt.subplots(figsize=(6.4, 2.8))
+    ax.semilogy(np.transpose([*sizes.values()]), label=[*sizes])
+    ax.set(xlabel="steps back", ylabel="norm of the gradient of z")
+    ax.legend(frameon=False, fontsize=9)
     return ax
 
 
@@ -164,7 +180,7 @@ def _as_leaky(back) -> str:
     "From a state two ways lead back: through tanh and W, and past both, times 1 − k. Cut both.",
 )
 def leaky(dh, h, z, W, k, depth):
-    """Past tanh and W the gradient shrinks by 1 − k only; an LSTM's gate learns that factor."""
+    """Round tanh and W it shrinks by 1 − k only: what an LSTM's forget gate learns."""
     dz, dW, later = np.empty_like(z), np.zeros_like(W), 0
     for t in reversed(range(len(z))):
         reached = dh[t] + later
