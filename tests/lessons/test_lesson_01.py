@@ -27,10 +27,6 @@ def test_a_step_of_the_window_says_what_it_shares_and_how_much_is_done():
         assert f"{counter} Pixels shared with the frame before: {shared}." in stepper.html
 
 
-def test_the_uses_of_dz_are_five_frames():
-    assert len(lesson_01.uses()) == 5
-
-
 @pytest.mark.parametrize("function, share", [(loops.conv_backward_bias, 1), (np.sum, 1 / 3)])
 def test_the_longest_chain_is_a_share_of_the_terms(function, share):
     numpy = lambda dz, db: np.sum(dz, axis=(0, 2, 3), out=db)  # noqa: E731
@@ -49,18 +45,3 @@ def test_one_suspect_is_wrong():
     reference.conv_backward_input(dz, w, expected)
     wrong = abs(got - expected).max(axis=(0, 1, 2)) > 1e-12
     assert wrong.tolist() == [False] * 5 + [True] * 4
-
-
-def test_a_dot_for_each_operation_at_its_depth():
-    product = ("w", "x")
-    ax = lesson_01.graphs({"one by one": ((("b", product), product), product)})
-    depths = sorted(dots.get_offsets()[0][1] for dots in ax.collections)
-    assert depths == [1, 1, 1, 2, 3, 4]
-    assert [text.get_text() for text in ax.texts] == ["one by one: depth 4"]
-
-
-def test_a_bar_for_each_way():
-    times = {"long": {"passed": 0.8, "known": 0.7}, "no way": {"none": 0.5}}
-    ax = lesson_01.term_times(times, 0.8)
-    assert sorted(bar.get_width() for bar in ax.patches) == [0.5, 0.7, 0.8]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["long", "no way"]

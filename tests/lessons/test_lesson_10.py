@@ -1,4 +1,4 @@
-"""Lesson 10: its virtual cores, its barrier, which is the package's, and a picture of work."""
+"""Lesson 10: its virtual cores, and its barrier, which is the package's."""
 
 import heapq
 import itertools
@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from cnnlab.kernels import allreduce
-from cnnlab.lessons import lesson_10 as lesson
-from cnnlab.measure.timing import Timing
 from tests.lessons import breaking
 
 
@@ -34,10 +32,3 @@ def test_its_barrier_counts_on_like_that_of_the_package(cells):
         allreduce.barrier(allreduce.Team(1, np.zeros((1, 16)), np.zeros(16), counts))
         cells["barrier"](counts[allreduce.BARRIER :].ctypes.data, 1)
     assert counts[allreduce.BARRIER] == 6 and (allreduce.BARRIER, counts.size) == (8, 24)
-
-
-def test_tasks_are_drawn_on_their_cores_and_the_join_of_real_threads_over_them():
-    spans, real = [(1, 0, 0, 2), (0, 1, 0, 3)], Timing("", (4e-6,))
-    (ax,) = lesson.joins({"blocks": (spans, real)}, 2.5, title="T")
-    assert {(b.get_y() + 0.4, b.get_width()) for b in ax.patches} >= {(0, 3), (1, 2)}
-    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([2.5, 4])
