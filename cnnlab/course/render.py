@@ -36,7 +36,7 @@ SETUP = """\
 glob, pydoc, sys = map(__import__, ("glob", "pydoc", "sys"))  # Setup: finds cnnlab, or installs it
 sys.path += [f for p in (".", "..", "/content") for f in (p, *glob.glob(f"{{p}}/cnnlab*"))]
 {fetch}(pydoc.locate("cnnlab.runtime.setup.ready") or sys.exit)("{otherwise}")"""
-OTHERWISE = "Put cnnlab.zip beside this lesson: your teacher has it, or make zip in a clone."
+OTHERWISE = "Put your teacher's cnnlab.zip here."
 FETCH = """\
 if not pydoc.locate("cnnlab.runtime.setup.ready"):
     sys.modules.pop("cnnlab", None)  # any folder of that name will do to import it

@@ -1,7 +1,7 @@
 """The exercises of lesson 60, its pictures, and what its cells count and compare with."""
 
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 
 from cnnlab import cuda
 from cnnlab.check import kinds
-from cnnlab.check.machine_code import bodies, counts, instructions, spills
-from cnnlab.measure.gpu import GPUS
+from cnnlab.check.machine_code import bodies, counts, spills
+from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
 
-LENET5, H100 = NETWORKS["lenet5"], GPUS["H100"]  # the network; figures of a data sheet
+LENET5 = NETWORKS["lenet5"]
 
 
 def code(kernel) -> tuple[int, float]:
@@ -26,17 +26,33 @@ def code(kernel) -> tuple[int, float]:
     return spills(kernel), (loads - computed) / products
 
 
-def listing(kernel) -> list[str]:
-    """The instructions of a kernel's hot loop."""
-    return [" ".join(line.split()) for line in instructions(next(iter(bodies(kernel).values())))]
-
-
 def error(z, x, network: Callable) -> float:
     """The largest difference of results z (30,N), up to 2,000 of them, to those in float64."""
     seen, N = np.lib.stride_tricks.sliding_window_view(x, (11, 11)), z.shape[1]
     some = np.append(np.random.default_rng(1).integers(0, N, 1998), (0, N - 1))
     taps = seen[some // seen.shape[1], some % seen.shape[1]].reshape(-1, 121)
     return float(abs(z[:, some] - network(taps.astype(float)).T).max())
+
+
+def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda *what: None):
+    """A step of descent: the scores (N, classes) before it; `lap(layer, pass)` after each part."""
+    outputs = [x]  # at last: source −1 is the image
+    for place in params.network.places:
+        y = np.empty((len(x), *place.shape), strategy.dtype)
+        inputs = composition.sources(place, outputs)
+        composition.layer_forward(strategy, place, params.at(place), inputs, y)
+        outputs.insert(-1, y)
+        lap(place.name, "forward")
+    dy = np.empty_like(outputs[-2])
+    strategy.kernel("cross_entropy")(outputs[-2], labels, dy)
+    lap(place.name, "backward")
+    for _, place, *around in composition.backwards(params.network, outputs, dy):
+        learned = grads.at(place) if place.layer.parameter_shapes(place.input_shape) else ()
+        composition.layer_backward(strategy, place, params.at(place), learned, *around)
+        lap(place.name, "backward")
+    params.flat -= rate / len(x) * grads.flat
+    lap("all", "update")
+    return outputs[-2]
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -62,23 +78,6 @@ def addresses() -> Stepper:
     more = "in the window to the right 1, 1 and 9 further on, in the one below 5, 3 and 27."
     captions = [f"Tap {t} of 9: {more}" for t in range(1, 10)]
     return stepper(frames, title="A tap of 2 × 3 windows: numbers of pixels", captions=captions)
-
-
-@measured
-def chains(tiles: Sequence[tuple[int, int]], latency: float, each: float) -> list[Axes]:
-    """Draw the multiply-adds of three taps of tiles (R,V) as chains over time, and their begins."""
-    _, axes = plt.subplots(1, len(tiles), figsize=(7.2, 2.6), sharex=True, sharey=True)
-    for ax, (R, V) in zip(axes, tiles, strict=True):
-        tap = max(latency, R * V * each)
-        for chain in range(R * V):
-            begins = chain * each + tap * np.arange(3)
-            look = {"fc": LAYERS[chain // V % 3], "ec": "white", "lw": 0.5}
-            ax.broken_barh([(t, latency) for t in begins], (chain + 0.6, 0.8), **look)
-            ax.broken_barh([(t, each) for t in begins], (-0.4, 0.8), **look)
-        ax.set_title(f"{R} × {V}: the core busy {R * V * each / tap:.0%} of the time", fontsize=9)
-        ax.set(xlabel="ns", yticks=(0, 1, R * V), yticklabels=("begins", "chain 1", f"{R * V}"))
-    axes[0].invert_yaxis()
-    return axes
 
 
 @measured
