@@ -178,6 +178,7 @@ MIXED = """    int* p = (int*)out;
     "body, words",
     [
         (LAST.replace("FENCE", "__threadfence();"), ""),
+        (LAST.replace("FENCE", "__threadfence();").replace("+ 1];", "+ 1], count = 0;"), ""),
         (LAST.replace("FENCE", ""), r"race, line 12: .* block 0 writes it in line 6"),
         (ADD, ""),
         ("    int* p = (int*)out;\n    atomicExch(p, *p + 1);", "race, line 5"),

@@ -275,7 +275,7 @@ class Accesses:
         """
         atomic = self.fenced & (self.flags & ATOMIC > 0)
         row, (a, b) = np.arange(len(self)), sorted((a, b))
-        gives = atomic & (self.block == self.block[a]) & (row > a)
+        gives = atomic & (self.block == self.block[a]) & (row >= a)
         takes = atomic & (self.block == self.block[b]) & (row < b)
         return bool(np.isin(keys[gives], keys[takes]).any())
 
