@@ -65,7 +65,10 @@ def of_cnnlab(root: ast.AST) -> set[str]:
     return {module_of(name) for name in imported(root) if re.match(r"cnnlab\b", name)}
 
 
-IMPORTS = {name: of_cnnlab(tree(file)) for name, file in FILES.items()}
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """The modules of cnnlab that each module imports."""
+    return {name: of_cnnlab(tree(file)) for name, file in FILES.items()}
 
 
 def entries(file: Path) -> set[str]:
@@ -84,6 +87,6 @@ def arrows() -> dict[str, set[str]]:
     result = {room(name): set() for name in FILES if name}
     for name, file in ((name, file) for name, file in FILES.items() if name):
         loaded = {module_of(entry.replace(":", ".")) for entry in entries(file)}
-        for other in IMPORTS[name] | loaded:
+        for other in imports()[name] | loaded:
             result[room(name)] |= {room(other)} - {room(name)}
     return result
