@@ -42,9 +42,10 @@ def check_writable(argument: str, path: str | Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{argument}: expected a file in a folder that exists, got {path}")
     try:
-        permitted = path.exists() and os.access(path, os.W_OK) and path.stat().st_mode & 0o222
-        if path.exists() and not (path.is_file() and permitted):  # root is asked for the mode, too
-            raise OSError("it is a device, or read-only")
+        if path.exists():
+            mode = path.stat().st_mode & 0o222  # which root is asked for, too
+            if not (path.is_file() and mode and os.access(path, os.W_OK)):
+                raise OSError("it is a device, or read-only")
         with open(path.with_name(f".{uuid.uuid4().hex}"), "xb") as file:
             Path(file.name).unlink()
     except OSError as error:

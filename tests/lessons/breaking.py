@@ -46,6 +46,14 @@ def read(path: Path) -> list[Cell]:
     return [cell(c.source, set(c.metadata.get("tags", [])), transform) for c in codes]
 
 
+def defined(lesson: str, also: str = "", /, **names) -> dict:
+    """What a lesson's cells with matter, and those that hold `also`, define, beside the `names`."""
+    for each in read(next(NOTEBOOKS.glob(f"{lesson}_*.ipynb"))):
+        if "matter" in each.tags or (also and also in each.source):
+            exec(each.source, names)
+    return names
+
+
 def matter(cells: list[Cell]) -> list[int]:
     """The numbers of the cells that hold matter."""
     return [k for k, each in enumerate(cells) if "matter" in each.tags]

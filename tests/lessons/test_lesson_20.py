@@ -9,10 +9,7 @@ from cnnlab.ranks import collectives, cost_model
 from cnnlab.ranks.virtual import World
 from tests.lessons import breaking
 
-CELLS = breaking.read(breaking.NOTEBOOKS / "20_ranks.ipynb")
-DEFINED = {"np": np, "math": math}
-for cell in (cell for cell in CELLS if "matter" in cell.tags):
-    exec(cell.source, DEFINED)
+DEFINED = breaking.defined("20", np=np, math=math)
 
 
 def record_of(program):

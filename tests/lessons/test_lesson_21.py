@@ -15,11 +15,7 @@ from tests.lessons import breaking
 @pytest.fixture(scope="module")
 def defined():
     """The names of the lesson's cells of matter."""
-    names = {}
-    for cell in breaking.read(breaking.NOTEBOOKS / "21_partitioned_layers.ipynb"):
-        if "matter" in cell.tags or "import functools" in cell.source:
-            exec(cell.source, names)
-    return names
+    return breaking.defined("21", "import functools")
 
 
 def test_blocks_are_those_of_the_package(defined):

@@ -12,11 +12,7 @@ from tests.lessons import breaking
 @pytest.fixture(scope="module")
 def defined():
     """The names of the lesson's cells of matter."""
-    names = {}
-    for cell in breaking.read(breaking.NOTEBOOKS / "23_allreduce.ipynb"):
-        if "matter" in cell.tags or "import numpy as np" in cell.source:
-            exec(cell.source, names)
-    return names
+    return breaking.defined("23", "import numpy as np")
 
 
 @pytest.mark.parametrize("name", schedules.SCHEDULES)

@@ -13,10 +13,9 @@ from cnnlab.network import EIGHT, LENET5
 from cnnlab.ranks.pipeline import plan, timed
 from tests.lessons import breaking
 
-CELLS = breaking.read(breaking.NOTEBOOKS / "52_cutting_the_network.ipynb")
 PAGE = {"np": np, "lesson": lesson, "composition": composition, "itertools": itertools}
 PAGE |= {"trial": trial, "EIGHT": EIGHT, "LENET5": LENET5, "N": 60}
-exec("\n\n".join(CELLS[k].source for k in breaking.matter(CELLS)), PAGE)
+PAGE = breaking.defined("52", **PAGE)
 plt.close("all")  # that picture stands below a definition
 
 

@@ -1,9 +1,7 @@
 """The optimisers in the cells of lesson 53 are the package's."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -12,20 +10,16 @@ from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.lessons import lesson_53 as lesson
 from cnnlab.ranks.virtual import World
 from cnnlab.training import OPTIMIZERS
+from tests.lessons import breaking
 from tests.training.test_optimizers import START, STEPS, slope, stepped
 
-NOTEBOOK = Path(lesson.__file__).parents[2] / "notebooks" / "53_another_direction.ipynb"
 FEW = load("digits", 160, 40)
 
 
 @pytest.fixture(scope="module")
 def page():
     """What the lesson's cells of matter define."""
-    names = {"np": np, "SimpleNamespace": SimpleNamespace}
-    for cell in nbformat.read(NOTEBOOK, 4).cells:
-        if "matter" in cell.metadata.get("tags", []):
-            exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
-    return names
+    return breaking.defined("53", np=np, SimpleNamespace=SimpleNamespace)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -15,7 +15,6 @@ from cnnlab.ranks.virtual import World
 from cnnlab.training import Replica, Sgd
 from tests.lessons import breaking
 
-CELLS = breaking.read(breaking.NOTEBOOKS / "55_averages.ipynb")
 DIGITS = load("digits", 240, 40)
 
 
@@ -23,9 +22,7 @@ DIGITS = load("digits", 240, 40)
 def page():
     """What the lesson's cells of matter define."""
     names = {"np": np, "count": count, "permutations": permutations, "reduce": reduce}
-    names |= {"allreduce": allreduce, "Network": Network}
-    exec("\n\n".join(CELLS[k].source for k in breaking.matter(CELLS)), names)
-    return names
+    return breaking.defined("55", **names, allreduce=allreduce, Network=Network)
 
 
 def packaged(make, task, n_ranks, n_steps):

@@ -1,30 +1,23 @@
 """The compressors in the cells of lesson 56 send what the package's send."""
 
 from functools import partial
-from pathlib import Path
 
-import nbformat
 import numba
 import numpy as np
 import pytest
 
 from cnnlab.distributed.compression import CompressedSum
 from cnnlab.distributed.compressors.bits import Nearest, OneBit, Qsgd
-from cnnlab.lessons import lesson_56 as lesson
 from cnnlab.ranks.virtual import World
+from tests.lessons import breaking
 
-NOTEBOOK = Path(lesson.__file__).parents[2] / "notebooks" / "56_fewer_bits.ipynb"
 VALUES = np.random.default_rng(0).standard_normal(2048).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def page():
     """What the lesson's cells of matter define."""
-    names = {"np": np, "numba": numba, "partial": partial, "__name__": "page"}
-    for cell in nbformat.read(NOTEBOOK, 4).cells:
-        if "matter" in cell.metadata.get("tags", []):
-            exec(compile(cell.source, NOTEBOOK.name, "exec"), names)
-    return names
+    return breaking.defined("56", np=np, numba=numba, partial=partial, __name__="page")
 
 
 def arrives(theirs) -> np.ndarray:

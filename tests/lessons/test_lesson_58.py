@@ -14,11 +14,7 @@ from tests.lessons import breaking
 @pytest.fixture(scope="module")
 def page():
     """The names that the lesson's imports and its cells of matter define."""
-    names = {"__name__": "page"}
-    for cell in breaking.read(breaking.NOTEBOOKS / "58_searching.ipynb"):
-        if "matter" in cell.tags or "from cnnlab import" in cell.source:
-            exec(cell.source, names)
-    return names
+    return breaking.defined("58", "from cnnlab import", __name__="page")
 
 
 def searches(page) -> dict:

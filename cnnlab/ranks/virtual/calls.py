@@ -253,9 +253,8 @@ class Call(NamedTuple):
             raise ValueError("recvbuf: expected another array than sendbuf, or IN_PLACE for that")
         if "op" in given:
             op = name_of("op", given["op"], REDUCTIONS)
-            if op in ("MAX", "MIN") and "c" in {
-                a.dtype.kind for a in (sent, received) if a is not None
-            }:
+            kinds = {array.dtype.kind for array in (sent, received) if array is not None}
+            if op in ("MAX", "MIN") and "c" in kinds:
                 raise ValueError(f"op: expected one for complex numbers, got {op}")
             given["op"], asked = (OBJECTS if self.pickled else ARRAYS)[op], f"{asked} by {op}"
         return f"{asked} with root {given['root']}" if "root" in given else asked

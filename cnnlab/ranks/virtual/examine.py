@@ -137,11 +137,17 @@ def difference(one: Replay, other: Replay, farm: bool = False) -> str:
     for rank in range(one.size):
         if not alike(one.results[rank], other.results[rank]):
             return f"in another run, rank {rank} returns something else"
-    sent, again = (Counter(itertools.chain(*run.courses.values())) for run in (one, other))
-    for source, to in () if farm and sent == again else one.courses | other.courses:
+    if farm and all_sent(one) == all_sent(other):
+        return ""
+    for source, to in one.courses | other.courses:
         if one.courses.get((source, to)) != other.courses.get((source, to)):
             return f"in another run, rank {source} sends something else to rank {to}"
     return ""
+
+
+def all_sent(run: Replay) -> Counter:
+    """How often each message of a run was sent, by whomever to whomever."""
+    return Counter(itertools.chain(*run.courses.values()))
 
 
 def alike(a, b, compared: frozenset = frozenset()) -> bool:

@@ -209,8 +209,8 @@ class World:
         self.asking.add(rank)
         self.in_turn(request)
         self.asking.remove(rank)
-        coming = any(fits(send, request) for send in self.mail.sends.get(rank, ()))
-        in_vain = request.done is None and not coming and not self.mail.undecided(rank)
+        in_vain = request.done is None and not self.mail.undecided(rank)
+        in_vain = in_vain and not any(fits(s, request) for s in self.mail.sends.get(rank, ()))
         self.asked = self.asked + 1 if in_vain and self.due.keys() <= self.asking else 0
         if self.asked > PATIENCE:
             self.waiting[rank] = request, site()
