@@ -175,8 +175,9 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
     Two iterations of a `prange` race if both access an element of an argument, or of an array that
     the kernel made before, and one writes it, however rarely the result is wrong: timing plays no
     part. Of a kernel that asks for its thread, two threads race. Where no two iterations of a
-    `prange` write, it returns that the loops are serial. `options` go to the kernel. Raises
-    TypeError, AttributeError or Numba's NumbaError for a kernel that plain Python cannot run.
+    `prange` write, or one part reads more than three of four elements, it returns that the loops
+    are serial. `options` go to the kernel. Raises TypeError, AttributeError or Numba's NumbaError
+    for a kernel that plain Python cannot run.
     """
     function = getattr(kernel, "py_func", kernel)
     log = Tasks("get_thread_id" in function.__code__.co_names)
@@ -200,8 +201,14 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
                 raise TypeError("kernel: expected one for any number of threads") from None
             raise
     tasks = {task for _, kind, _, task in log if kind == WRITE and task}
-    if len(tasks) < 2 and "range" in function.__code__.co_names:
-        return "no two iterations of a prange write: the loops are serial"
+    reads = Counter(task for _, kind, _, task in log if kind == READ)
+    if "range" in function.__code__.co_names:
+        if len(tasks) < 2:
+            return "no two iterations of a prange write: the loops are serial"
+        (one, most), n = reads.most_common(1)[0], reads.total()
+        if most > 3 * n / 4:
+            where = "outside" if one is None else "in one iteration"
+            return f"{most} of {n} reads are {where} of a prange: the loops that compute are serial"
     seen: dict[tuple, tuple[set, set]] = {}
     for name, kind, position, task in log:
         if task is None:

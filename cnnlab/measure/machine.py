@@ -80,14 +80,10 @@ also       C compiler: {compiler}; GPU: {gpu}""".format_map(
 
 
 def caption() -> str:
-    """The line under every figure: processor, cores, vectors, caches, versions.
-
-    Processors that share a name, as in rented machines, differ in their family and model.
-    """
+    """The line under every figure: processor, cores, vectors, caches, versions."""
     cores, sizes = thread_pool.usable_cores(), (_caches() or {}).items()
-    kind = re.findall(r"^(?:cpu family|model)\s*: (\d+)$", _read(CPUINFO) or "", re.MULTILINE)
     parts = [
-        f"{_cpu()}, family {kind[0]} model {kind[1]}" if kind[1:] else _cpu(),
+        _cpu(),
         f"{cores} CPU{'s' * (cores > 1)}",
         registers.detected()[0],
         ", ".join(f"{name} {size >> 10:,} KiB" for name, size in sizes),
@@ -241,13 +237,17 @@ def _multiply_adds(lanes: int, n_sums: int) -> Callable[[int], float]:
 
 
 def _cpu() -> str | None:
+    """The processor; those that share a name, as in rented machines, differ in family and model."""
     if platform.system() == "Darwin":
         return _output("sysctl", "-n", "machdep.cpu.brand_string")
+    info = _read(CPUINFO) or ""
+    kind = re.findall(r"^(?:cpu family|model)\s*: (\d+)$", info, re.MULTILINE)[:2]
     # Processors other than x86 have no "model name" in /proc/cpuinfo, but lscpu knows many.
-    for text in (_read(CPUINFO), _output("lscpu")):
+    for text in (info, _output("lscpu")):
         name = re.search(r"^model name\s*:\s*(\S.*)$", text or "", re.I | re.M)
         if name:
-            return " ".join(re.sub(r"\((R|TM)\)|CPU", "", name[1], flags=re.I).split())
+            plain = " ".join(re.sub(r"\((R|TM)\)|CPU", "", name[1], flags=re.I).split())
+            return f"{plain}, family {kind[0]} model {kind[1]}" if kind[1:] else plain
     return platform.processor() or None
 
 

@@ -6,9 +6,11 @@ are texts; virtual ranks understand both. Look them up inside a function, not wh
 
 import sys
 from collections.abc import Callable
+from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
+from greenlet import getcurrent
 
 REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
 DTYPES = {"DOUBLE": "d", "FLOAT": "f", "INT": "i", "LONG": "l", "INT64_T": "q", "BYTE": "B"}
@@ -46,6 +48,19 @@ def name_of(what: str, item, among: tuple[str, ...]) -> str:
         if is_named(item, name):
             return name
     raise ValueError(f"{what}: expected one of {', '.join(among)}, got {item!r}")
+
+
+def virtual_rank():
+    """The communicator of the virtual rank that runs at present; None of anything else."""
+    return getattr(getcurrent(), "comm", None)
+
+
+def Wtime() -> float:
+    """The clock of a virtual rank, in virtual seconds; of anything else that of MPI."""
+    if comm := virtual_rank():
+        return comm.clock()
+    MPI = sys.modules.get("mpi4py.MPI")
+    return MPI.Wtime() if MPI else perf_counter()
 
 
 def of_either(name: str) -> Callable:

@@ -59,6 +59,31 @@ def test_serial_loops_below_a_parallel_decorator_are_no_answer(capsys):
     assert "no two iterations of a prange write: the loops are serial" in capsys.readouterr().out
 
 
+@numba.njit(parallel=True)
+def serial_beside_a_parallel_zero(dz, db):
+    for f in numba.prange(len(db)):
+        db[f] = 0
+    for n in range(len(dz)):
+        for f in range(len(db)):
+            db[f] += dz[n, f].sum()
+
+
+@numba.njit(parallel=True)
+def serial_in_one_iteration(dz, db):
+    for t in numba.prange(2 * len(db)):
+        for f in range(len(db)):
+            if t == 0:
+                db[f] = dz[:, f].sum()
+        if t:
+            dz[0, t % len(db), 0, 0] += 0
+
+
+@pytest.mark.parametrize("kernel", [serial_beside_a_parallel_zero, serial_in_one_iteration])
+def test_a_parallel_loop_beside_the_one_that_computes_is_no_answer(kernel, capsys):
+    assert not check.threaded("conv_backward_bias", kernel)
+    assert "the loops that compute are serial" in capsys.readouterr().out
+
+
 def never_ends(dz, db):
     while True:
         db[0] = db[0]

@@ -85,7 +85,7 @@ def test_linux_cpu_cores_and_caches(bare):
         for file, value in [("level", level), ("type", kind), ("size", size)]:
             (folder / file).write_text(f"{value}\n")
     facts = machine.describe()
-    assert facts["cpu"] == "Intel Xeon @ 2.20GHz"
+    assert facts["cpu"] == "Intel Xeon @ 2.20GHz, family 6 model 79"
     assert facts["physical_cores"] == 2
     assert facts["caches"] == {"L1d": 32 * 1024, "L2": 1024 * 1024}
     assert machine.caption().startswith("Intel Xeon @ 2.20GHz, family 6 model 79 · ")

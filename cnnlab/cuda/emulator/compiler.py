@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import psutil
+
 from cnnlab.runtime import files
 from cnnlab.runtime.files import replacing
 
@@ -71,8 +73,14 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
 
 @functools.cache
 def own_folder() -> Path:
-    """A folder of this process, for libraries that the cache cannot take; removed at the end."""
-    folder = tempfile.mkdtemp(prefix="cnnlab-cuda-")
+    """A folder of this process, for libraries that the cache cannot take; removed at the end.
+
+    Those of processes that were killed are removed by the next one that needs such a folder.
+    """
+    for old in Path(tempfile.gettempdir()).glob("cnnlab-cuda-*-*"):
+        if not psutil.pid_exists(int(old.name.split("-")[2])):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = tempfile.mkdtemp(prefix=f"cnnlab-cuda-{os.getpid()}-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 

@@ -453,6 +453,9 @@ class Calls:
             self._peer("root", given["root"])
         inside = self._inside(name, name + call.check(self, given))
         inside.pickled = call.pickled
+        filled = given.get("recvbuf", given.get("buf") if self.rank != given.get("root") else None)
+        if filled is not None:
+            self._fills(array_of(filled))
         return inside, given
 
     def _source(self, source: int) -> int:

@@ -13,11 +13,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
-from time import perf_counter
 from types import ModuleType
 from unittest import mock
-
-from greenlet import getcurrent
 
 from cnnlab import ranks
 from cnnlab.ranks import mpi
@@ -35,25 +32,20 @@ class StandIn(ModuleType):
 
     Comm, Status, Win, Request = Comm, Status, mpi.Win, mpi.Request
 
-    def __init__(self, comms: dict):
+    def __init__(self):
         super().__init__("mpi4py.MPI")
-        self.comms = comms  # by greenlet
 
     def __getattr__(self, name: str):
         return getattr(mpi, name)
 
     @property
     def COMM_WORLD(self) -> Comm:
-        return self.comms[getcurrent()]
+        return mpi.virtual_rank()
 
     @property
     def COMM_SELF(self) -> Comm:
         mine = self.COMM_WORLD
         return Comm(mine.world, mine.me, (mine.me,), "alone")
-
-    def Wtime(self) -> float:
-        mine = self.comms.get(getcurrent())
-        return mine.clock() if mine else perf_counter()  # of another thread: the machine's
 
     def Get_library_version(self) -> str:
         return "virtual ranks of cnnlab, in place of an MPI library"
@@ -74,14 +66,12 @@ class VirtualCluster:
         """
         if self._closed:
             raise self.error(f"this cluster is closed: {self._closed}; start a new one")
-        comms: dict[object, Comm] = {}
 
         def program(comm: Comm):
-            comms[getcurrent()] = comm
             return function(*copy.deepcopy(arguments), **copy.deepcopy(options))
 
         try:
-            with standing_in(StandIn(comms)):
+            with standing_in(StandIn()):
                 return World(self.n_ranks, measured=True).run(program)
         except Exception as error:
             self._closed = "a rank failed"

@@ -53,19 +53,19 @@ class Exposed:
         return not self.holders or not (alone or any(self.holders.values()))
 
 
-def received(world, receive: Request) -> None:
-    """Note a receive into the memory of a window, where its owner is at it as others may be.
+def received(world, rank: int, array: np.ndarray, where: tuple[str, int]) -> None:
+    """Note that a rank receives into an array that may be the memory of a window.
 
     Raises RuntimeError if another rank is there at the same time.
     """
-    begin = raw(receive.buffer).ctypes.data
+    begin = raw(array).ctypes.data
     for part in [part for parts in world.windows.values() for part in parts.values()]:
         first = begin - part.memory.ctypes.data
-        last = min(first + receive.buffer.nbytes, part.memory.size)
+        last = min(first + array.nbytes, part.memory.size)
         if (first := max(first, 0)) < last:
-            access = Access(receive.rank, "Receive", first, last, receive.where)
+            access = Access(rank, "Receive", first, last, where)
             alone(world, part, access)
-            access.over = world.history.event(receive.rank)
+            access.over = world.history.event(rank)
 
 
 def alone(world, part: Exposed, access: Access) -> None:

@@ -121,8 +121,9 @@ class World:
             self.events.append(Event(rank, kind, begin, self.clocks[rank], peer, n_bytes))
 
     def _rank(self, rank: int, program: Callable, arguments: tuple) -> None:
+        getcurrent().comm = comm = Comm(self, rank)
         try:
-            self.results[rank] = program(Comm(self, rank), *arguments)
+            self.results[rank] = program(comm, *arguments)
             self.entered(rank)
         except Exception as error:
             error.faults = faults.faults_of(error, rank)
@@ -246,7 +247,7 @@ class World:
             self._carry(send, max(send.posted, receive.posted))
         receive.take(send)
         if self.windows and receive.buffer is not None:
-            received(self, receive)
+            received(self, receive.rank, receive.buffer, receive.where)
         receive.done = max(send.arrives, receive.posted)
         ends = send.rank, receive.rank
         self.record.messages.append(Message(*ends, send.n_bytes, send.begin, receive.done))
@@ -376,6 +377,10 @@ class Comm(calls.Calls):
             del calls[inside.group]
         self.world.left()  # what collectives compute between their messages counts
         return inside
+
+    def _fills(self, array: np.ndarray) -> None:
+        if self.world.windows:
+            received(self.world, self.me, array, site())
 
     def _send(self, what, dest: int, tag: int, pickled: bool = False, mode: str = "") -> Request:
         self._entered()

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -386,6 +387,17 @@ def test_a_second_wait_says_where_the_first_one_was():
         World(1).run(program)
     with pytest.raises(AttributeError, match=r"request\.Cancel: the virtual world does not know"):
         World(1).run(lambda comm: comm.irecv(source=0).Cancel())
+
+
+def test_the_clock_of_mpi_is_that_of_the_virtual_rank():
+    def program(comm):
+        begin = mpi.Wtime()
+        comm.compute(2.0 + comm.rank)
+        return mpi.Wtime() - begin
+
+    assert World(2).run(program) == [2.0, 3.0]
+    begin = time.perf_counter()
+    assert abs(mpi.Wtime() - mpi.Wtime()) <= time.perf_counter() - begin < 2.0
 
 
 # --- collectives beside computing -----------------------------------------------------------------

@@ -187,6 +187,25 @@ def received_into_a_part(comm, barrier=False):
     window.Free()
 
 
+def summed_into_a_part(comm, barrier=False):
+    memory = np.zeros(4)
+    window = mpi.Win.Create(memory, 8, comm=comm)
+    window.Fence()
+    if comm.rank == 0:
+        window.Put(np.ones(2), 1, 1)
+    if barrier:
+        window.Fence()
+    comm.Allreduce(np.ones(4), memory)
+    window.Fence()
+    window.Free()
+
+
+def test_nor_one_that_a_collective_fills():
+    fault = examine(summed_into_a_part, 2)[0]
+    assert fault.kind == "global concurrency" and "Receive of rank 1" in fault.text
+    assert examine(partial(summed_into_a_part, barrier=True), 2) == []
+
+
 def test_a_part_that_its_owner_receives_into_is_reached_by_nobody_else():
     (fault, *_), said = examine(received_into_a_part, 2), "at bytes 16 to 23 of rank 1"
     assert fault.kind == "global concurrency" and said in fault.text
