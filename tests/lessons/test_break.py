@@ -1,15 +1,19 @@
 """What a lesson's cells define is what it proves: a broken kernel makes a later cell fail."""
 
+import ast
+import builtins
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import v4
 
-from tests.lessons import breaking
+from tests.lessons import breaking, needs
 from tests.lessons.equivalent import EQUIVALENT
 from tests.lessons.mutants import mutants
 
@@ -48,6 +52,31 @@ def test_one_mutant_of_each_lesson_is_noticed():
 @pytest.mark.parametrize("path", LESSONS, ids=number)
 def test_whatever_a_cell_with_matter_defines_is_used_below(path):
     assert not breaking.unused(breaking.read(path))
+
+
+KERNEL = re.compile(r"@(numba\.)?njit|comm\.[SRIsrAB]\w+\(")  # or a program of ranks
+
+
+def lacking(each: needs.Cell) -> set[str]:
+    """The names that the functions of a cell need from elsewhere, and no comment in it names."""
+    tree = ast.parse(TransformerManager().transform_cell(each.source.removeprefix("%%px")))
+    made = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    uses = needs.names("\n".join(map(ast.unparse, made)))[1]
+    said = set(re.findall(r"\w+", " ".join(re.findall("#.*", each.source))))
+    return uses - each.binds - said - {"np", "numba", "njit", "prange", "comm"} - set(dir(builtins))
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=number)
+def test_a_kernel_stands_alone_or_names_what_it_needs(path):
+    kernels = [c for c in breaking.read(path) if KERNEL.search(c.source)]
+    cells = [c for c in kernels if "matter" in c.tags and not c.source.startswith("%%cuda")]
+    assert not [lacking(each) for each in cells if lacking(each)]
+
+
+def test_what_a_kernel_lacks():
+    source = "{}\n@numba.njit\ndef f(x, n=M):\n    return g(x) + np.sum(h) + len(x)\nh = 1"
+    for said, names in (("", {"M", "g"}), ("# needs M", {"g"}), ("# M and g", set())):
+        assert lacking(needs.cell(source.format(said), (), str)) == names
 
 
 def test_listed_mutants_are_there_and_have_a_reason():
