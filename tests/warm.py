@@ -1,6 +1,7 @@
-"""Compile, once and in two processes, what most tests and lessons call: `python -m tests.warm`.
+"""Compile, once and in three processes, what most tests and lessons call: `python -m tests.warm`.
 
-Else each worker of pytest, and each rank, would compile it for itself, as all begin together.
+Else each worker of pytest, and each rank, would compile it for itself, as all begin together: the
+kernels, and the tests, whose assertions pytest rewrites.
 """
 
 import subprocess
@@ -47,6 +48,11 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         compile_part(sys.argv[1])
     elif not done.exists():  # with these sources
-        running = [subprocess.Popen([sys.executable, "-m", "tests.warm", p]) for p in PARTS]
+        tests = ["pytest", "--collect-only", "-qq", "tests"]
+        commands = [*(["tests.warm", part] for part in PARTS), tests]
+        running = [
+            subprocess.Popen([sys.executable, "-m", *c], stdout=subprocess.DEVNULL)
+            for c in commands
+        ]
         if not any([process.wait() for process in running]):
             done.touch()

@@ -173,11 +173,10 @@ def gradients(name):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not X86, reason="these are x86 processors")
-def test_every_budget_has_the_same_gradients():
+def test_narrow_vectors_have_the_same_gradients():
+    grads = np.frombuffer(bytes.fromhex(run_for("nehalem", GRADIENTS)), np.float32)
     right = gradients("loops")
-    for cpu in ["nehalem"] + ["haswell"] * (registers.detected().lanes > 4):
-        grads = np.frombuffer(bytes.fromhex(run_for(cpu, GRADIENTS)), np.float32)
-        np.testing.assert_allclose(grads, right, rtol=0, atol=1e-4 * abs(right).max())
+    np.testing.assert_allclose(grads, right, rtol=0, atol=1e-4 * abs(right).max())
 
 
 A = np.random.default_rng(0).uniform(-4, 4, (6, LANES)).astype(np.float32)

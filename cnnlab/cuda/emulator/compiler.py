@@ -22,7 +22,7 @@ ALWAYS = (
     "-fsanitize=integer-divide-by-zero,alignment,shift-exponent,float-cast-overflow",
     "-fvisibility=hidden", "-Werror=vla",
 )  # fmt: skip
-PLAIN = ("-O2",)
+PLAIN = ("-O1",)
 ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
 

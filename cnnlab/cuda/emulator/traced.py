@@ -22,7 +22,7 @@ MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
 MIX = 0x9E3779B97F4A7C15  # odd, so that neighbouring numbers give unlike schedules
 KINDS = (*NUMBERS, *SHORTER, *VECTORS)
 OPTIONS = (
-    "-O1", "-g", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
+    "-O1", "-fsanitize=thread,bounds", "-fno-inline-functions", "-DCNNLAB_TRACE", "-Wall",
 )  # fmt: skip
 ACCESS = np.dtype(
     [("address", "u8"), ("where", "u8"), ("step", "u8")]
