@@ -28,7 +28,10 @@ help:  ## show this list
 course: setup  ## pages in build/course/index.html, at once; then every lesson, run on this machine
 	@$(IN_VENV) cnnlab.course run $$LESSON
 
+# Waiting threads and ranks leave the cores to other tests.
 quick test test-lowest browser: export CNNLAB_OFFLINE = 1
+quick test test-lowest: export OMP_WAIT_POLICY = passive
+quick test test-lowest: export MPIR_CVAR_POLLS_BEFORE_YIELD = 1
 quick: setup  ## ruff, then the unit tests that need little time: for most edits
 	@$(IN_VENV) ruff check .
 	@$(IN_VENV) ruff format --check .
