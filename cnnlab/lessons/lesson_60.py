@@ -14,7 +14,7 @@ from cnnlab.check.machine_code import bodies, counts, spills
 from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, LAYERS, as_rows, colors, measured, style
+from cnnlab.plots.style import GREY, LAYERS, as_rows, colors, measured, style
 
 LENET5 = NETWORKS["lenet5"]
 
@@ -62,22 +62,23 @@ def addresses() -> Stepper:
     """Step through what 2 × 3 windows of 3 × 3 pixels read from three layouts."""
     image, frames, names = np.arange(20).reshape(4, 5), [], ("image", "columns", "rows")
     columns = np.lib.stride_tricks.sliding_window_view(image, (3, 3)).reshape(6, 9).T
+    looks = {None: "#e8e8e8", 0: LAYERS[1], 1: LAYERS[4], 3: "#3aa37a"}
     for t in range(9):
+        at = {pixel: n for n, pixel in enumerate(columns[t])}
         with style():
-            page = Figure((4.6, 2.6))
-            axes = page.subplots(1, 3, width_ratios=(5, 6, 9))
+            axes = Figure((4.6, 2.6)).subplots(1, 3, width_ratios=(5, 6, 9))
         for ax, name, numbers in zip(axes, names, (image, columns, columns.T), strict=True):
             ax.set(xlim=(-0.1, numbers.shape[1]), ylim=(9, -0.1), title=name, aspect="equal")
             ax.axis("off")
             for (row, column), pixel in np.ndenumerate(numbers):
-                read = {"image": pixel in columns[t], "columns": row == t, "rows": column == t}
-                color = COLORS["device"] if read[name] else "#e4e4e4"
-                ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=color, ec="white", lw=0.8))
+                in_matrix = {"columns": (column, row), "rows": (row, column)}
+                n, tap = in_matrix.get(name, (at.get(pixel), t))
+                fill = {"fc": looks.get(n if tap == t else None, LAYERS[2]), "ec": "white"}
+                ax.add_patch(plt.Rectangle((column, row), 1, 1, lw=0.8, **fill))
                 ax.text(column + 0.5, row + 0.55, pixel, fontsize=5, ha="center", va="center")
-        frames.append(page)
-    more = "in the window to the right 1, 1 and 9 further on, in the one below 5, 3 and 27."
-    captions = [f"Tap {t} of 9: {more}" for t in range(1, 10)]
-    return stepper(frames, title="A tap of 2 × 3 windows: numbers of pixels", captions=captions)
+        frames.append(axes[0].figure)
+    said = "Blue: first window. Right of it (orange) 1, 1 and 9 places on; below (green) 5, 3, 27."
+    return stepper(frames, title="A tap of 2 × 3 windows: numbers of pixels", captions=[said] * 9)
 
 
 @measured
@@ -109,10 +110,10 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), knee=None,
 def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
     """Draw each strategy's shares of a step: by layer, forward and backward, and the rest."""
     _, ax = plt.subplots(figsize=(7.2, 0.6 * len(times) + 1.5))
-    kinds_of = "conv1", "conv2", "dense", "others"
+    kinds_of = "conv1", "conv2", "dense", "others, update, copy"
     for row, each in enumerate(times.values()):
         left, whole = 0.0, sum(each.values())
-        group = {n: next((k for k in kinds_of if n.startswith(k)), "others") for n, _ in each}
+        group = {n: next((k for k in kinds_of if n.startswith(k)), kinds_of[3]) for n, _ in each}
         for which in ("forward", "backward", "update", "copy"):
             for k, kind in enumerate(kinds_of):
                 part = sum(t for (n, w), t in each.items() if (w, group[n]) == (which, kind))

@@ -51,14 +51,11 @@ def spread(values: Sequence[float]) -> str:
     return "{:.3f} ± {:.3f}".format(*interval(values))
 
 
-# --- pictures -------------------------------------------------------------------------------------
-
-
 @measured
 def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: float) -> Axes:
     """Draw the time of a step after each change, what it saved, and the last by shares."""
     _, ax = plt.subplots(figsize=(7.2, 0.45 * len(steps) + 2.0))
-    before = None
+    before, left = None, 0.0
     for name, timing in steps.items():
         took = 1e6 * timing.median
         ax.barh(name, took, color=COLORS["device" if name == "hoisted" else "vector"], height=0.6)
@@ -66,7 +63,6 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
             ax.barh(name, before - took, left=took, color="#dddddd", height=0.6)
         ax.text(max(took, before or 0), name, f"  {took:.0f}", va="center", fontsize=9)
         before = took
-    left = 0.0
     for (name, share), color in zip(shares.items(), colors(list(shares)), strict=True):
         ax.barh("its parts", share * before, left=left, color=color, height=0.6, label=name)
         left += share * before
@@ -80,7 +76,7 @@ def ladder(steps: Mapping[str, Timing], shares: Mapping[str, float], bound: floa
 @figure
 def unrolled(word: str, depth: int) -> Axes:
     """Draw a network unrolled over the characters of a word: what waits, and where it is cut."""
-    _, ax = plt.subplots(figsize=(7.2, 3.2))
+    (_, ax), small = plt.subplots(figsize=(7.2, 3.2)), {"ha": "center", "fontsize": 9}
     ax.set(xlim=(-0.9, len(word) - 0.1), ylim=(-0.6, 2.7))
     ax.axis("off")
     blue, orange, grey = COLORS["vector"], COLORS["device"], "#dddddd"
@@ -96,46 +92,48 @@ def unrolled(word: str, depth: int) -> Axes:
             if row:
                 arrow((t, row - 0.8), (t, row - 0.2), INK)
                 arrow((t + 0.15, row - 0.2), (t + 0.15, row - 0.8), orange)
+        ax.text(t - 0.12, 1.45, "O", **small)
+        ax.text(t - 0.5, 1.14, "W", color=blue, **small)
         arrow((t - 0.8, 1.08), (t - 0.2, 1.08), blue, "-" if t else "--")
         if t % depth:
             arrow((t - 0.2, 0.88), (t - 0.8, 0.88), orange)
         elif t:
             ax.plot([t - 0.5] * 2, [0.5, 1.0], color=orange, lw=2)
-            ax.text(t - 0.5, 0.4, "cut", color=orange, ha="center", va="top", fontsize=9)
+            ax.text(t - 0.5, 0.4, "cut", color=orange, va="top", **small)
     arrow((len(word) - 1.8, 1.08), (len(word) - 1.2, 1.08), blue, "--")
-    for row, text in ((-0.45, "rows of E, dE, dW: at once"), (2.45, "scores, dO, dh: at once")):
+    for row, text in ((-0.45, "rows of E, dE and dW: at once"), (2.45, "scores, dO, dh: at once")):
         ax.plot([-0.3, len(word) - 1.7], [row] * 2, color=grey)
-        ax.text(len(word) / 2 - 1, row + 0.08, text, ha="center", fontsize=9)
+        ax.text(len(word) / 2 - 1, row + 0.08, text, **small)
     return ax
 
 
 @figure
-def curves(at: Sequence, bits: Mapping, xlabel: str, limits: Mapping, above: float = 0) -> Axes:
+def beside(at: Sequence, lines: Mapping, level: float | None = None, **look) -> Axes:
+    """Draw a line and a band for each (low, middle, high), and a level beside them."""
+    _, ax = plt.subplots(figsize=(6.4, 3.3), subplot_kw=look)
+    for (name, (low, middle, high)), color in zip(lines.items(), colors(list(lines)), strict=True):
+        ax.plot(at, middle, color=color, label=name)
+        ax.fill_between(at, low, high, color=color, alpha=0.2, lw=0)
+    if level is not None:
+        ax.axhline(level, color=INK, ls="--", lw=0.7)
+        ax.set(xscale="log", xticks=at, xticklabels=at)
+        ax.minorticks_off()
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+@figure
+def curves(at: Sequence, bits: Mapping, limits: Mapping) -> Axes:
     """Draw bits a character: the mean of five seeds, and their range; dashed: what others need."""
-    _, ax = plt.subplots(figsize=(6.4, 3.6))
-    ax.set(xlabel=f"{xlabel}; band: lowest to highest of five seeds", ylabel="bits a character")
-    for (name, seeds), color in zip(bits.items(), colors(list(bits)), strict=True):
-        ax.plot(at, seeds.mean(0), color=color, label=name)
-        ax.fill_between(at, seeds.min(0), seeds.max(0), color=color, alpha=0.2, lw=0)
-    if above:  # bits above others, on logarithmic axes but for less than this
-        ax.set(xscale="log", xticks=at, xticklabels=at, ylabel="bits above those after 40")
-        ax.set_yscale("symlog", linthresh=above)
+    spans = {name: (seeds.min(0), seeds.mean(0), seeds.max(0)) for name, seeds in bits.items()}
+    band = "epochs; band: lowest to highest of five seeds"
+    ax = beside(at, spans, xlabel=band, ylabel="bits a character")
     own = {name: COLORS["device"] if "frozen" in name else INK for name in limits}
     for name, limit in limits.items():
-        ax.axhline(limit, color=own[name], ls="--", lw=0.7)
+        ax.axhline(limit, color=own[name], ls="--", lw=1.8 if "frozen" in name else 0.5)
     ax.set(ylim=ax.get_ylim(), xlim=ax.get_xlim())
     label_ends(ax, [(at[-1], y, f"{name}: {y:.2f}", own[name]) for name, y in limits.items()])
-    ax.legend(frameon=False, fontsize=9, loc="lower left" if above else "upper right")
-    return ax
-
-
-@figure
-def fading(sizes: Mapping[str, Sequence]) -> Axes:
-    """Draw how long a gradient is by steps back from the loss."""
-    _, ax = plt.subplots(figsize=(6.4, 2.8))
-    ax.semilogy(np.transpose([*sizes.values()]), label=[*sizes])
-    ax.set(xlabel="steps back", ylabel="norm of the gradient of z")
-    ax.legend(frameon=False, fontsize=9)
+    ax.legend(frameon=False, fontsize=9, loc="upper right")
     return ax
 
 
@@ -180,7 +178,7 @@ def _as_leaky(back) -> str:
     "From a state two ways lead back: through tanh and W, and past both, times 1 − k. Cut both.",
 )
 def leaky(dh, h, z, W, k, depth):
-    """Round tanh and W it shrinks by 1 − k only: what an LSTM's forget gate learns."""
+    """Past tanh and W, it shrinks by 1 − k only: a factor that an LSTM's forget gate learns."""
     dz, dW, later = np.empty_like(z), np.zeros_like(W), 0
     for t in reversed(range(len(z))):
         reached = dh[t] + later

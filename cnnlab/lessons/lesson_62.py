@@ -50,10 +50,8 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
 
 
 @measured
-def over_segments(
-    profiles: Mapping, measured: Mapping, formula: Mapping, need: int, marked: Sequence
-) -> Sequence[Axes]:
-    """Draw memory over a step for three plans; peak and time over k segments, two k marked."""
+def over_segments(profiles: Mapping, measured: Mapping, formula, need, marked) -> Sequence[Axes]:
+    """Draw memory over a step for three plans; peak and time over k segments, some k marked."""
     _, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), width_ratios=[1.5, 1, 1])
     left.set(xlabel="share of the step's tasks", ylabel="MB in use")
     for (name, used), color in zip(profiles.items(), PALETTE, strict=False):
@@ -64,14 +62,16 @@ def over_segments(
     middle.plot([*measured], peaks / 1e6, "o-", ms=3, color=PALETTE[2])
     middle.plot([*formula], np.array([*formula.values()]) / 1e6, color=PALETTE[3], label="formula")
     middle.axhline(need / 1e6, color=GREY, ls="--", lw=1)
-    middle.legend(frameon=False, fontsize=9)
+    middle.legend(frameon=False, fontsize=9, loc="lower left")
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
-    right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, None))
-    for k, up in zip(marked, (-10, 8), strict=True):
-        look = {"textcoords": "offset points", "xytext": (-1.5 * up, 1.5 * up), "fontsize": 7}
-        right.annotate(f"k = {k}", (k, 1e3 * measured[k][1]), **look)
-        middle.annotate(f"k = {k}", (k, measured[k][0] / 1e6), **look)
+    top = 1.2e3 * max(seconds)
+    right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, top))
+    for (k, text), at in zip(marked.items(), ((-24, -46), (-50, 18), (-34, -30)), strict=True):
+        look = {"textcoords": "offset points", "xytext": at, "fontsize": 7}
+        look["arrowprops"] = {"arrowstyle": "-", "lw": 0.6, "color": GREY}
+        right.annotate(text, (k, 1e3 * measured[k][1]), **look)
+        middle.annotate(text, (k, measured[k][0] / 1e6), **look)
     return left, middle, right
 
 
@@ -81,7 +81,7 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
     _, axes = plt.subplots(1, len(tables), figsize=(9.2, 3.4))
     for ax, (name, curves) in zip(axes, tables.items(), strict=True):
         for (way, points), color, mark in zip(curves.items(), PALETTE, "osd^", strict=False):
-            ax.plot(*np.transpose(sorted(points)), mark, ms=5, color=color, label=way, alpha=0.8)
+            ax.plot(*np.transpose(sorted(points)), mark, ms=4, color=color, label=way, alpha=0.8)
         ax.axvline(1, color=GREY, ls="--", lw=1)
         ax.set(title=name, xscale="log", xlabel="peak, in needs of the largest layer")
         most = max(peak for points in curves.values() for peak, _ in points)
@@ -107,9 +107,9 @@ def hiding(lanes: Mapping, between: Sequence, speeds, curves: Mapping, bound) ->
                 width = 1e3 * (min(end, last) - first) - x
                 color = PALETTE[2] if lane == "in" else COLORS["vector"]
                 left.broken_barh([(x, width)], (y - 0.4, 0.8), color=color, ec="white")
-                if lane == "core" and name.startswith("d_conv") and "relu" not in name:
-                    look = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
-                    left.text(x + width / 2, y, name, **look)
+                text = name if lane == "core" else name.split("_")[-1]
+                if width > 0.05e3 * (last - first):
+                    left.text(x + width / 2, y, text, ha="center", va="center", c="w", fontsize=7)
     rows = [-3 * row - link for row in range(len(lanes)) for link in (0, 1)]
     left.set_yticks(rows, ["core", "link in"] * len(lanes), fontsize=8)
     left.set(xlabel="ms, two blocks of the backward pass", ylim=(rows[-1] - 0.6, 1.2))
@@ -207,7 +207,7 @@ def _as_chosen(answer) -> str:
     "For each tensor, its first use after k counts; one without any may go at once.",
 )
 def choice(uses, k):
-    """Backward goes in the opposite order, so used longest ago is needed last: LRU is as good."""
+    """Backward goes in the opposite order, so used longest ago is needed last: LRU does as well."""
     return max(uses, key=lambda name: min((at for at in uses[name] if at > k), default=math.inf))
 
 
@@ -228,7 +228,7 @@ def _as_mixed(answer) -> str:
     "After each task of the backward pass, the tensors of the large pieces are missing again.",
 )
 def challenge_mix(tasks, pieces, size, most):
-    """A small piece is made once; a large one anew, as not all of it would fit at a time."""
+    """A small piece is made once; a large one anew, so that not all of it is there at a time."""
     makers = {task.name: task for task in tasks}
     large = [piece for piece in pieces if sum(size[name] for name in piece) > most]
     missing = {name for piece in pieces for name in piece}

@@ -50,8 +50,7 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
                     ax.add_patch(plt.Rectangle((k, y), 0.92, 0.9, color=color))
                     look = {"color": "white" if bit and now else INK, "fontsize": 9}
                     ax.text(k + 0.46, y + 0.45, bit, ha="center", va="center", **look)
-            ones, times = both.sum(), 2 ** (i + j)
-            captions.append(f"Ones: {ones}, each counts {times}. The sum is {total}.")
+            captions.append(f"Ones: {both.sum()}, each counts {2 ** (i + j)}. The sum is {total}.")
             frames.append(ax.figure)
     return stepper(frames, title="A product, in pairs of planes", captions=captions)
 
@@ -60,15 +59,14 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
 def rungs(timings: Mapping[str, Timing], words: int, alone: Timing) -> Axes:
     """Draw picoseconds a word, a bar for each kernel, and the three operations alone as a line."""
     _, ax = plt.subplots(figsize=(7.2, 0.5 * len(timings) + 1.0))
+    look = {"va": "center", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
     for name, timing in timings.items():
         low, middle, high = (1e12 * s / words for s in (timing.low, timing.median, timing.high))
-        color = COLORS["device" if name == "float32" else "vector"]
-        ax.barh(name, middle, color=color, height=0.6)
+        ax.barh(name, middle, color=COLORS["device" if name == "float32" else "vector"], height=0.6)
         ax.plot([low, high], [name, name], color=INK, lw=1)
-        ax.text(max(middle, min(high, 1.1 * middle)), name, f"  {middle:,.0f}", va="center")
+        note(ax, f"{middle:,.0f}", (max(middle, min(high, 1.1 * middle)), name), (7, 0), **look)
     ax.axvline(1e12 * alone.median, color="black", ls="--", lw=1, label="AND, count, add alone")
-    most = 1.3e12 * max(timing.median for timing in timings.values()) / words
-    ax.set(xlabel="ps for a word of 64 products", xlim=(0, most))
+    ax.set(xlabel="ps for a word of 64 products", xmargin=0.3)
     ax.legend(loc="upper right", fontsize=9)
     return as_rows(ax, list(timings))
 
@@ -77,8 +75,9 @@ def rungs(timings: Mapping[str, Timing], words: int, alone: Timing) -> Axes:
 def by_passes(times: Mapping[str, Mapping[tuple, Timing]], rivals: Mapping, once, each) -> Axes:
     """Draw milliseconds over passes, p · q: of planes, the model (in seconds), float32 and int8."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
-    ax.set(xscale="log", yscale="log", xlabel="passes, p · q", ylabel="ms")
+    ax.set(xlabel="passes, p · q", ylabel="ms")
     ax.set_xscale("log", base=2)
+    ax.set_yscale("log", subs=(2, 5))
     ax.margins(0.1)
     for (name, timing), line in zip(rivals.items(), ("-", ":"), strict=True):
         ax.axhline(1e3 * timing.median, color=COLORS["device"], ls=line, label=name)
@@ -93,6 +92,7 @@ def by_passes(times: Mapping[str, Mapping[tuple, Timing]], rivals: Mapping, once
         note(ax, f"w{q}a{p}", (p * q, 1e3 * timing.median), offset, ha=side, fontsize=9)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("{x:g}")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
@@ -107,9 +107,9 @@ def frontier(timings: Mapping[str, Timing], less: Mapping, front: Sequence[str])
     ax.margins(x=0.3)
     for name, timing in timings.items():
         (middle, half), at = interval(less[name]), 1e6 * timing.median
-        color = COLORS["device" if "float32" in name or "bytes" in name else "vector"]
-        ax.errorbar(at, -middle, half, fmt="o", color=color, capsize=2)
-        offset, side = ((-5, 5), "right") if name in front else ((5, -11), "left")
+        rival = "float32" in name or "bytes" in name
+        ax.errorbar(at, -middle, half, fmt="o", color=COLORS["device" if rival else "vector"])
+        offset, side = ((-5, 5), "right") if rival or name in front else ((5, -11), "left")
         note(ax, name, (at, -middle), offset, ha=side, fontsize=8)
     ax.legend(loc="lower right", frameon=False, fontsize=8)
     ax.set(xscale="log", xlabel="µs for the first layer of 64 images", ylabel="points, to float32")
@@ -120,15 +120,16 @@ def frontier(timings: Mapping[str, Timing], less: Mapping, front: Sequence[str])
 def shares(weights: Mapping[str, np.ndarray]) -> Axes:
     """Draw how weights are spread, and below which size a ternary one is 0, by either scale."""
     _, axes = plt.subplots(1, len(weights), figsize=(7.2, 2.4), sharey=True, sharex=True)
+    bins = np.linspace(-1, 1, 101) * max(abs(w).max() for w in weights.values())
     for ax, (name, w) in zip(axes, weights.items(), strict=True):
-        ax.hist(w.ravel(), 80, weights=np.full(w.size, 100 / w.size), color=COLORS["vector"])
+        ax.hist(w.ravel(), bins, weights=np.full(w.size, 100 / w.size), color=COLORS["vector"])
         halves = {"half the largest": abs(w).max() / 2, "half the mean": abs(w).mean() / 2}
         for (label, size), color in zip(halves.items(), (INK, GREY), strict=True):
             ax.axvline(-size, color=color, ls="--", lw=1, label=label)
             ax.axvline(size, color=color, ls="--", lw=1)
         ax.set(title=name, xlabel="weight; 0 between the lines")
     axes[0].set_ylabel("of 100 weights")
-    axes[1].legend(frameon=False, fontsize=8)
+    axes[0].legend(frameon=False, fontsize=8)
     return axes
 
 
@@ -186,7 +187,8 @@ def ternary(x, plus, minus, count):
     "One is sound. How many bits do two words have?",
 )
 def diagnosis():
-    """A weight of −8 was +8; 28 bits of padding agree; passes count 1; right; five taps are −1."""
+    """The top plane counted +8; 28 bits of padding counted, too; each pass counted 1; no error;
+    five of nine taps lie outside, and counted −1."""
     return ["top plane", "padding counted", "shift missing", "sound", "zeros around"]
 
 
@@ -230,9 +232,7 @@ def challenge_seven(words, count):
 
 def packed(bits: np.ndarray) -> np.ndarray:
     """A row of bits as 64-bit words, the rest filled with zeros."""
-    room = np.zeros(-(-len(bits) // 64) * 64, np.uint8)
-    room[: len(bits)] = bits
-    return np.packbits(room, bitorder="little").view(np.uint64)
+    return np.packbits(np.pad(bits, (0, -len(bits) % 64)), bitorder="little").view(np.uint64)
 
 
 def ones(words: np.ndarray) -> int:
