@@ -31,8 +31,7 @@ def exact(block: Mapping, side: int, n: int, ends: bool = False) -> np.ndarray:
     arrays, parts = numbers(block, side, n), {}
     values = {"x": (arrays["x"][[0, -1]] if ends else arrays["x"]).astype(float)}
     for name, op in block.items():
-        border = ((0, 0), (0, 0), (op.K // 2,) * 2, (op.K // 2,) * 2)
-        padded = np.pad(values[op.source], border)
+        padded = np.pad(values[op.source], ((0, 0), (0, 0), (op.K // 2,) * 2, (op.K // 2,) * 2))
         windows = np.lib.stride_tricks.sliding_window_view(padded, (op.K, op.K), axis=(2, 3))
         if op.pools:
             values[name] = windows.max(axis=(4, 5))
@@ -75,19 +74,22 @@ def draw_graph(block: Mapping, graph: Mapping | None = None, ends: Mapping | Non
 
 
 @figure
-def draw_plans(plans: Mapping[str, Mapping[str, tuple]]) -> Sequence[Axes]:
+def draw_plans(plans: Mapping[str, Mapping[str, tuple]], branches: Sequence) -> Sequence[Axes]:
     """Draw plans one below the other: a row for each stream, a bar for each operation."""
+    hues = {name: hue for names, hue in zip(branches, HUES, strict=True) for name in names}
     heights = [1 + max(stream for stream, *_ in plan.values()) for plan in plans.values()]
-    size = 8, 0.3 * sum(heights) + 0.45 * len(plans) + 0.5
-    _, axes = plt.subplots(len(plans), 1, figsize=size, sharex=True, height_ratios=heights)
+    _, axes = plt.subplots(len(plans), figsize=(8, 4), sharex=True, height_ratios=heights)
     for ax, (title, plan), height in zip(axes, plans.items(), heights, strict=True):
         for name, (stream, start, end) in plan.items():
-            ax.barh(stream, (end - start) / 1e3, 0.8, start / 1e3, color=HUES[stream], ec="white")
+            ax.barh(stream, (end - start) / 1e3, 0.8, start / 1e3, color=hues[name], ec="white")
             if end - start > 20_000:
                 ax.text((start + end) / 2e3, stream, name, ha="center", va="center", fontsize=7)
         ax.set_yticks(range(height), range(height))
         ax.set_ylabel(title, rotation=0, ha="right", va="center")
         as_rows(ax, list(range(height)))
+    for names in branches:
+        axes[-1].barh(0, 0, color=hues[names[0]], label=" + ".join(names).replace("_", " "))
+    axes[-1].legend(loc="right")
     axes[-1].set_xlabel("thousand multiply-adds")
     return axes
 
@@ -106,9 +108,8 @@ def draw_maps(maps: Mapping[str, Mapping], sides: Sequence, images: Sequence) ->
             ax.text(column, row, text, ha="center", va="center", **look)
         ax.set_xticks(range(len(images)), images)
         ax.set_yticks(range(len(sides)), sides)
-        ax.set(title=name, xlabel="images")
+        ax.set(title=name, xlabel="images", ylabel="side" * (ax is axes[0, 0]))
         ax.grid(visible=False)
-    axes[0, 0].set_ylabel("side")
     return axes[0]
 
 
@@ -136,10 +137,10 @@ def timelines(frames: Mapping[str, Sequence[tuple]]) -> Stepper:
         with style():
             ax = Figure((6.4, 2.4)).subplots()
         for row, stream, start, end, name in bars:
-            color = GREY if stream is None else HUES[stream]
-            ax.barh(row, end - start, 0.7, start, color=color, ec="white", lw=0.5)
-            if end - start > 0.05 * stop:
-                ax.text((start + end) / 2, row, name, ha="center", va="center", fontsize=6)
+            look = {"color": GREY if stream is None else HUES[stream], "ec": "white", "lw": 0.5}
+            bar = ax.barh(row, end - start, 0.7, start, **look)
+            if end - start > 0.045 * stop:
+                ax.bar_label(bar, [name.replace("_", "\n")], label_type="center", fontsize=5)
         ax.set(xlim=(0, stop), ylim=(4.6, -0.6), xlabel="µs")
         ax.set_yticks(range(5), ["host", *(f"stream {k}" for k in range(4))])
         pages.append(ax.figure)
@@ -168,10 +169,9 @@ def _right_waits(mine: Callable) -> str:
         queues = [[a for i, a in enumerate(names) if streams[i] == t] for t in range(k)]
         expected, given = waits.model()(queues, needs), [list(queue) for queue in queues]
         got = {tuple(pair) for pair in mine(given, {a: list(b) for a, b in needs.items()})}
-        for name, other in sorted(got - expected):
-            return f"{name} need not wait for {other}; queues = {queues}, needs = {needs}"
-        for name, other in sorted(expected - got):
-            return f"{name} does not wait for {other}; queues = {queues}, needs = {needs}"
+        for name, other in [*sorted(got - expected), *sorted(expected - got)]:
+            word = "need not" if (name, other) in got else "does not"
+            return f"{name} {word} wait for {other}; queues = {queues}, needs = {needs}"
     return ""
 
 
