@@ -9,6 +9,7 @@ import argparse
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -42,8 +43,9 @@ def main(words: list[str] | None = None) -> int:
         failures.stop_by_exception()
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
-        if "" in (given := sys.argv[1:] if words is None else words):
-            raise ValueError(f"{given[given.index('') - 1]}: expected a value, got ''")
+        given = " ".join(w or "=" for w in (sys.argv[1:] if words is None else words))
+        if empty := re.search(r"(--[\w-]+)( ?=)+( |$)", given):  # or argparse takes the default
+            raise ValueError(f"{empty[1]}: expected a value, got ''")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
@@ -326,8 +328,10 @@ def plan(chosen) -> int:
 
     link = chosen.link
     if link == "here":
-        from cnnlab.ranks.cluster import cluster
+        from cnnlab.ranks.cluster import cluster, find_mpiexec
 
+        if not find_mpiexec():
+            raise ValueError("--link: expected a link by name, as there is no mpiexec, got 'here'")
         with cluster(2) as ranks:
             link = ranks.run(planner.link_here)[0]
     how = {"network": chosen.network, "n_ranks": chosen.ranks, "batch": chosen.batch}

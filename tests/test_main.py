@@ -255,6 +255,8 @@ def test_virtual_ranks_cut_the_network(words, capsys):
         (["--virtual", "2", "--ranks", "data", "--kernels", "threads"], "--kernels threads"),
         (["--link", "1us,1GB/s"], "--link: expected --virtual with it, got 1us,1GB/s without"),
         (["--kernels", ""], "--kernels: expected a value, got ''"),
+        (["--kernels="], "--kernels: expected a value, got ''"),
+        (["--virtual", "4097", "--ranks", "data"], "--virtual: expected at most 4,096, got 4097"),
     ],
 )
 def test_impossible_virtual_ranks_are_one_line(capsys, words, text):

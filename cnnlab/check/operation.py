@@ -171,9 +171,7 @@ def kernel(
         text = f"{operation}: not done after {patience:g} seconds, at {at(asked[len(passed)])}"
         return Verdict(False, text)
     return Verdict(
-        True,
-        f"{operation} agrees with the reference on {len(asked)} shapes, to {error:.1g}",
-        error,
+        True, f"{operation} agrees with the reference on {len(asked)} shapes, to {error:.1g}", error
     )
 
 

@@ -42,10 +42,7 @@ def report() -> dict:
             "speedup": [None if isinstance(times, str) else times for times in openmp],
             "note": f"{counts[-1]} threads: {openmp[-1].lower()}",
         },
-        "mpi": {
-            "ranks": list(ranks),
-            "speedup": list(mpi_speedup),
-        },
+        "mpi": {"ranks": list(ranks), "speedup": list(mpi_speedup)},
         "cuda": {
             "layer_threads": list(threads),
             "layer_seconds": [round(ms / 1e3, 12) for ms in milliseconds],

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from tqdm import TqdmWarning, tqdm
 
-from cnnlab.runtime import files
+from cnnlab.runtime import failures, files
 from cnnlab.runtime.files import replacing
 
 
@@ -27,6 +27,7 @@ FILES = (
     "t10k-labels-idx1-ubyte",
 )
 DIGIT_NAMES = tuple("0123456789")
+BAR = {"total": 1, "unit": "B", "unit_scale": True, "leave": False, "delay": 0.5}
 PATIENCE = 3.0  # seconds that a mirror may take to answer, and between two pieces of its answer
 PLAIN_WORDS = {
     "ConnectionError": "the connection failed",
@@ -216,10 +217,7 @@ def fetch(mirror: str, name: str, file: str) -> None:
     path, where = files.folder(name) / f"{file}.gz", f"{file}.gz from {urlsplit(mirror).netloc}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            tqdm(desc=where, total=1, unit="B", unit_scale=True, leave=False, delay=0.5) as bar,
-            replacing(path) as kept,
-        ):
+        with tqdm(desc=where, file=failures.stream(), **BAR) as bar, replacing(path) as kept:
             get = pooch.HTTPDownloader(progressbar=bar, timeout=PATIENCE)
             get(f"{mirror}{file}.gz", kept, None)
             decode(Path(kept.name).read_bytes(), name, file, where)

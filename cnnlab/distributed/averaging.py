@@ -91,16 +91,6 @@ def contraction(matrices: list[np.ndarray]) -> float:
     return float(largest ** (1 / len(matrices))) if largest > ROUNDING else 0.0
 
 
-def spectral_gap(matrices: list[np.ndarray]) -> float:
-    """1 − λ, see `contraction`: 0 where ranks never agree, 1 where they do at once."""
-    return 1 - contraction(matrices)
-
-
-def disagreement(models: np.ndarray) -> float:
-    """The consensus error of models (P, n): the root of the mean square distance to their mean."""
-    return float(np.sqrt(np.square(models - models.mean(0)).sum(1).mean()))
-
-
 # --- ways to train in which each rank has a whole model of its own, and models are averaged -------
 
 

@@ -180,12 +180,7 @@ class Writer:
         relu = RELU if row.activation == RELU else LINEAR
         wide, broad = shape_for(F, WIDE, WIDE_ROWS), shape_for(C, BROAD, BROAD_ROWS)
         row.forward = self.tables.product(
-            wide,
-            (filters, terms),
-            (windows, taps),
-            (maps, pixels),
-            start=BIASED,
-            activation=relu,
+            wide, (filters, terms), (windows, taps), (maps, pixels), start=BIASED, activation=relu
         )
         if row.dx >= 0:
             rows, columns = H + K - 1, W + K - 1

@@ -221,8 +221,7 @@ def outer(typing, sums, a, x):
         )
         products = [builder.fmul(one, other, flags=FLAGS) for one in left for other in right]
         return _joined(
-            builder,
-            [builder.fadd(s, p, flags=FLAGS) for s, p in zip(added, products, strict=True)],
+            builder, [builder.fadd(s, p, flags=FLAGS) for s, p in zip(added, products, strict=True)]
         )
 
     return sums(sums, a, x), code

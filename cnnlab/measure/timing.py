@@ -133,7 +133,8 @@ def compare(
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     emulated: set[str] = set()
     n_runs = (repeats + 1) * len(contestants)
-    with tqdm(total=n_runs, desc="measuring", leave=False, delay=failures.AFTER) as bar:
+    where = {"desc": "measuring", "file": failures.stream(), "leave": False}
+    with tqdm(total=n_runs, delay=failures.AFTER, **where) as bar:
         batch = {}
         for name, call in contestants.items():
             for _ in range(warmup):

@@ -84,10 +84,7 @@ class Stepper:
 
 
 def stepper(
-    frames: Sequence[Figure | Callable[[Axes], object]],
-    *,
-    title: str,
-    captions: Sequence[str],
+    frames: Sequence[Figure | Callable[[Axes], object]], *, title: str, captions: Sequence[str]
 ) -> Stepper:
     """An animation of figures of one size, or of functions that each draw on the axes given.
 

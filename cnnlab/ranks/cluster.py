@@ -60,10 +60,13 @@ def end(name: str, shared: Iterable[str] = ()) -> None:
     shared_memory_files.remove(files)
 
 
-def watch(name: str) -> subprocess.Popen:
-    """Start a process that ends the cluster when this one ends; kill it to cancel."""
+def watch(name: str, folder: str) -> subprocess.Popen:
+    """Start a process that ends the cluster when this one ends, and removes its folder of keys.
+
+    Kill it to cancel.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "cnnlab.ranks.cluster", str(os.getpid()), name],
+        [sys.executable, "-m", "cnnlab.ranks.cluster", str(os.getpid()), name, folder],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -73,12 +76,11 @@ def watch(name: str) -> subprocess.Popen:
 
 
 if __name__ == "__main__":
-    watched, cluster_name = int(sys.argv[1]), sys.argv[2]
-    try:
-        psutil.Process(watched).wait()
-    except psutil.NoSuchProcess:
-        pass
+    watched, cluster_name, keys = sys.argv[1:]
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(watched)).wait()
     end(cluster_name)
+    shutil.rmtree(keys, ignore_errors=True)
 
 
 # --- MPI ranks inside a notebook: ipyparallel engines that mpiexec starts and a watchdog ends -----
@@ -114,8 +116,16 @@ class Cluster:
 
     def __init__(self, client, engines: list[int], name: str):
         self.view = client.direct_view(engines, block=True)  # in rank order
+        self._execute, self.view.execute = self.view.execute, self.execute  # which `%%px` calls
         self.n_ranks, self._client, self._engines, self._name = len(engines), client, engines, name
         self._closed, self._looked = "", 0.0
+
+    def execute(self, code: str, *arguments, **options):
+        """Run a cell on every rank, as ipyparallel does. Raises RankError if a rank has died."""
+        if not self._closed and not self._alive():
+            self._close("a rank died")
+            raise RankError(DIED)
+        return self._execute(code, *arguments, **options)
 
     def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
         """Call `function(*arguments, **options)` on every rank; return the results in rank order.
@@ -209,10 +219,10 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
         print(HERE.format(n_ranks))
         yield VirtualCluster(n_ranks, RankError)
         return
-    shared_memory_files.remove_abandoned()
+    shared_memory_files.prepare(n_ranks)
     name = uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
-    watcher = watch(name)
+    watcher = watch(name, folder)
     starter = ipyparallel.Cluster(
         engines="mpi",
         n=n_ranks,

@@ -69,12 +69,6 @@ def ping_pong(comm, sizes: Sequence[int], repeats: int = 11) -> list[list[float]
     return samples
 
 
-def local_add(comm, n: int = 100_000, repeats: int = 11) -> float:
-    """The median seconds per addition, when n float32 are added to n others."""
-    a, b = np.zeros(n, np.float32), np.ones(n, np.float32)
-    return float(np.median(alternately(comm, {"": lambda: np.add(a, b, out=a)}, repeats)[""]) / n)
-
-
 # --- the MPI library's own collectives, and a race of others against them -------------------------
 
 

@@ -127,8 +127,7 @@ def needs(task: Task, n_stages: int) -> list[Task]:
 
 
 def timed(
-    group: Sequence[Sequence[Task]],
-    units: Mapping[str, float] | Callable[[Task], float] = UNITS,
+    group: Sequence[Sequence[Task]], units: Mapping[str, float] | Callable[[Task], float] = UNITS
 ) -> list[Span]:
     """When the ranks do each task of a plan, in the order of their ends.
 
@@ -156,12 +155,6 @@ def timed(
             free[rank] = done[task] = begin + took(task)
             spans.append(Span(rank, left[rank].pop(0), begin, done[task]))
     return sorted(spans, key=lambda span: (span.end, span.rank))
-
-
-def bubble(spans: Sequence[Span]) -> float:
-    """The share of the ranks' time, up to the last one's end, in which they wait."""
-    size, end = 1 + max(span.rank for span in spans), max(span.end for span in spans)
-    return 1 - sum(span.end - span.begin for span in spans) / (size * end)
 
 
 def held(tasks: Sequence[Task]) -> list[int]:

@@ -1,17 +1,19 @@
 """The files in /dev/shm through which MPI's ranks share memory; a killed rank leaves its own.
 
-Each holds a megabyte per rank, and a container may have 64 MB in all. Only Linux has them.
+Each holds a megabyte per rank, and a container may have 64 MB in all, or less. Only Linux has them.
 """
 
 import contextlib
 import glob
 import os
+import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
-NAMES = "/dev/shm/mpich_shm_", "/dev/shm/sm_segment."  # MPICH's, and Open MPI's
-YOUNG = 60.0  # seconds in which the ranks of a job that is starting map a new file
+FOLDER, SHARE = "/dev/shm", 1_100_000  # bytes of a rank
+NAMES = f"{FOLDER}/mpich_shm_", f"{FOLDER}/sm_segment."  # MPICH's, and Open MPI's
+YOUNG = 2.0  # seconds in which the ranks of a job that is starting map a new file
 
 
 def mapped_by(pids: Iterable[int]) -> set[str]:
@@ -31,6 +33,19 @@ def remove(files: Iterable[str]) -> None:
     for file in files:
         with contextlib.suppress(OSError):  # another rank was first
             Path(file).unlink()
+
+
+def prepare(n_ranks: int, first: bool = True) -> None:
+    """Remove what killed jobs have left; RuntimeError if ranks on this machine then have no room.
+
+    MPICH itself ends with a bus error there, and does not say why. When a rank asks that is not the
+    first, others may have taken theirs: it asks how much there is in all.
+    """
+    remove_abandoned()
+    room = shutil.disk_usage(FOLDER) if os.path.isdir(FOLDER) else None
+    if n_ranks > 1 and room and (got := room.free if first else room.total) < SHARE * n_ranks:
+        text = f"{FOLDER}: expected {SHARE * n_ranks / 1e6:.1f} MB for {n_ranks} ranks"
+        raise RuntimeError(f"{text}, got {got / 1e6:.1f} MB; in a container, add --shm-size=1g")
 
 
 def remove_abandoned() -> None:

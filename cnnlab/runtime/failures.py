@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import TextIO
 
 MENDABLE = ValueError, OSError, MemoryError, RuntimeError
 MPIEXEC = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"  # it sets one of them to the number of ranks
@@ -76,14 +77,17 @@ AFTER = 2.0  # seconds
 COMPILING = "compiling kernels, which are then kept: up to a minute"
 
 
+def stream() -> TextIO:
+    """Where progress is shown: stderr, but in a notebook, which takes that for an error, stdout."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return sys.stdout if hasattr(shell, "kernel") else sys.stderr
+
+
 @contextlib.contextmanager
 def telling(what: str, after: float | None = None) -> Iterator[None]:
     """Print `what` if the `with` block takes longer than `after` seconds (None: AFTER)."""
-    # A line like that of a progress bar: stored lessons leave it out. In a notebook, which shows
-    # what goes to stderr as an error, it goes to stdout.
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    stream = sys.stdout if hasattr(shell, "kernel") else sys.stderr
-    say = functools.partial(print, f"\r{what}", file=stream, flush=True)
+    # A line like that of a progress bar: stored lessons leave it out.
+    say = functools.partial(print, f"\r{what}", file=stream(), flush=True)
     timer = threading.Timer(AFTER if after is None else after, say)
     timer.daemon = True
     timer.start()

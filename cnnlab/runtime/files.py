@@ -24,13 +24,15 @@ def replacing(path: str | Path, *, one_writer: bool = False) -> Iterator[BinaryI
     leave at most one such file. Raises OSError where it cannot be written.
     """
     path = Path(os.path.realpath(path))  # where it is a link, that stays
-    name = hashlib.sha256(path.name.encode()).hexdigest()  # a long name has no room for more
+    name = hashlib.sha256(os.fsencode(path.name)).hexdigest()  # a long name has no room for more
     partial = path.with_name(f".{name[:16] if one_writer else uuid.uuid4().hex}-partial")
     try:
         with open(partial, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -38,7 +40,7 @@ def replacing(path: str | Path, *, one_writer: bool = False) -> Iterator[BinaryI
 
 def check_writable(argument: str, path: str | Path) -> None:
     """Raise ValueError unless `replacing` can write to `path`; a file there stays as it is."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{argument}: expected a file in a folder that exists, got {path}")
     try:

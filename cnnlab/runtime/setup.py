@@ -18,7 +18,7 @@ from pathlib import Path
 PLACES = (".", "..", "/content")  # beside the lesson, above it, and where Colab keeps files
 # What the cell has added to sys.path, to find this file.
 ADDED = re.compile(r"(\.\.?|/content)([/\\]cnnlab.*)?")
-PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
 WHEEL = re.compile(r"(.*/)?cnnlab-[^/]+\.whl")
 
@@ -105,7 +105,7 @@ def install(source: Path) -> None:
             if done.returncode == 0:
                 break
         else:
-            sys.exit(f"cnnlab could not be installed here: {reason(done.stderr)}.")
+            sys.exit(f"cnnlab could not be installed here: {reason(done.stdout + done.stderr)}.")
     if "JPY_SESSION_NAME" in os.environ:  # a server, for which ipyparallel's extension is too new
         print(
             "An 'IPP Extension Server Error' may be closed: it ends when JupyterLab is restarted."

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from cnnlab.kernels import Strategy, find
 from cnnlab.kernels.composition import forward
 from cnnlab.network import Network, Parameters
-from cnnlab.runtime import arguments, thread_pool
+from cnnlab.runtime import arguments, failures, thread_pool
 from cnnlab.runtime.arguments import at_least, positive
 from cnnlab.runtime.files import check_writable
 from cnnlab.training import checkpoint
@@ -184,7 +184,7 @@ def warm_up(replica: Replica, method: Method) -> None:
 def progress_bar(what: str, n_images: int, progress: bool | None) -> tqdm:
     """A bar for one epoch; None shows it on a terminal only."""
     disable = None if progress is None else not progress
-    return tqdm(total=n_images, desc=what, unit="image", disable=disable)
+    return tqdm(total=n_images, desc=what, unit="image", disable=disable, file=failures.stream())
 
 
 def run_epoch(replica: Replica, method: Method, order: np.ndarray, bar: tqdm) -> dict:

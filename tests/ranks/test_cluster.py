@@ -19,9 +19,9 @@ def names(monkeypatch, no_memory_left):
     """The names of the clusters that a test starts; none of their processes may outlive it."""
     result, watch = [], watchdog.watch
 
-    def noting(name):
+    def noting(name, folder):
         result.append(name)
-        return watch(name)
+        return watch(name, folder)
 
     monkeypatch.setattr(watchdog, "watch", noting)
     yield result
@@ -139,16 +139,18 @@ def test_no_rank_waits_for_ever(function, word):
             ranks.run(number)
 
 
-def test_a_rank_that_died_between_two_calls_is_said():
+@pytest.mark.parametrize("call", ["ranks.run(number)", "ranks.view.execute('rank')"])
+def test_a_rank_that_died_between_two_calls_is_said(call):
     with cluster(2) as ranks:
         os.kill(ranks.run(os.getpid)[1], signal.SIGKILL)
         time.sleep(1)
         with pytest.raises(RankError, match="a rank died without a traceback"):
-            ranks.run(number)
+            eval(call, globals() | {"ranks": ranks})
+        assert watchdog.members(ranks._name) == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_ranks_end_when_the_notebook_is_killed_or_interrupted(how):
+def test_ranks_end_when_the_notebook_is_killed_or_interrupted(how, tmp_path):
     program = """
 import signal
 from cnnlab.ranks.cluster import cluster
@@ -162,7 +164,8 @@ with cluster(2) as ranks:
 """
     command = [sys.executable, "-c", program]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as notebook:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, **pipes) as notebook:
         name = notebook.stdout.readline().strip()
         assert len(watchdog.members(name)) > 2
         time.sleep(0.5)  # for the ranks to be asleep
@@ -174,9 +177,9 @@ with cluster(2) as ranks:
     assert notebook.returncode != 0
     assert how == signal.SIGKILL or "KeyboardInterrupt" in said
     end = time.monotonic() + 20
-    while watchdog.members(name) and time.monotonic() < end:
+    while (watchdog.members(name) or any(tmp_path.glob("cnnlab-*"))) and time.monotonic() < end:
         time.sleep(0.2)
-    assert watchdog.members(name) == []
+    assert watchdog.members(name) == [] and not any(tmp_path.glob("cnnlab-ranks-*"))
 
 
 def test_an_mpiexec_of_another_mpi_is_found_out(monkeypatch, tmp_path):

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 import uuid
+from types import SimpleNamespace
 
 import pytest
 
 from cnnlab.ranks import job, shared_memory_files
-from cnnlab.ranks.cluster import find_mpiexec
+from cnnlab.ranks.cluster import cluster, find_mpiexec
 from tests.ranks.programs import until
 from tests.ranks.segments import MARK, files, noting_segments
 
@@ -51,6 +52,18 @@ def name():
 
 def age(file, seconds=3600):
     os.utime(file, (time.time() - seconds,) * 2)
+
+
+def test_ranks_that_have_no_room_are_refused_before_mpi_starts(monkeypatch):
+    room = SimpleNamespace(free=3_000_000, total=5_000_000)
+    monkeypatch.setattr(shared_memory_files.shutil, "disk_usage", lambda folder: room)
+    shared_memory_files.prepare(2)
+    shared_memory_files.prepare(4, first=False)  # the first has taken some
+    text = "/dev/shm: expected 4.4 MB for 4 ranks, got 3.0 MB; in a container, add --shm-size=1g"
+    with pytest.raises(RuntimeError, match=text):
+        shared_memory_files.prepare(4)
+    with pytest.raises(RuntimeError, match="for 5 ranks, got"), cluster(5):
+        pass
 
 
 def test_only_old_files_of_ones_own_that_nobody_maps_are_abandoned(name, monkeypatch):

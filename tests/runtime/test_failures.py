@@ -8,6 +8,7 @@ import types
 import pytest
 
 from cnnlab.data import DataError
+from cnnlab.measure import timing
 from cnnlab.runtime import failures
 from cnnlab.runtime.failures import MENDABLE, few, one_line, status
 from cnnlab.training import Diverged
@@ -54,6 +55,9 @@ def test_only_a_long_wait_is_said(capsys, monkeypatch):
     with failures.telling("counting"):
         time.sleep(0.5)
     assert capsys.readouterr() == ("\rcounting\n", "")
+    timing.measure(lambda: time.sleep(0.02), repeats=20)  # a bar
+    said = capsys.readouterr()
+    assert "measuring" in said.out and not said.err
 
 
 COMPILING = """

@@ -150,6 +150,7 @@ def test_versions_that_are_in_conflict_are_named():
     )
     said = f"ERROR: Cannot install it\n\nThe conflict is caused by:\n{lines}\nERROR: Resolution"
     assert setup.reason(said) == "; ".join(line.strip() for line in lines.splitlines())
+    assert not [word for word in setup.PIP if word.startswith("-q") or word == "--quiet"]
 
 
 def test_what_the_cell_added_to_the_path_is_gone_even_if_a_folder_has_just_been_removed(world):
