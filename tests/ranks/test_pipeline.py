@@ -2,13 +2,18 @@
 
 import pytest
 
-from cnnlab.ranks.pipeline import SCHEDULES, Task, bubble, held, plan, timed, wrong
+from cnnlab.ranks.pipeline import SCHEDULES, Task, held, plan, timed, wrong
 
 TWICE = {"F": 1, "B": 2, "W": 0}
 
 
 def end(schedule, size, n_micro, *units):
     return max(span.end for span in timed(plan(schedule, size, n_micro), *units))
+
+
+def bubble(spans):  # the share of the ranks' time in which they wait
+    end = max(span.end for span in spans) * (1 + max(span.rank for span in spans))
+    return 1 - sum(span.end - span.begin for span in spans) / end
 
 
 @pytest.mark.parametrize("p", range(1, 7))
