@@ -9,7 +9,6 @@ import argparse
 import importlib.util
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -43,9 +42,8 @@ def main(words: list[str] | None = None) -> int:
         failures.stop_by_exception()
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT: expected 0, as an epoch in Python takes hours")
-        given = " ".join(w or "=" for w in (sys.argv[1:] if words is None else words))
-        if empty := re.search(r"(--[\w-]+)( ?=)+( |$)", given):  # or argparse takes the default
-            raise ValueError(f"{empty[1]}: expected a value, got ''")
+        if empty := [name for name, value in vars(chosen).items() if value == ""]:
+            raise ValueError(f"--{empty[0].replace('_', '-')}: expected a value, got ''")
         if "numba" not in sys.modules:  # once Numba is imported, its pool of threads cannot grow
             most = 4 * thread_pool.usable_cores() if getattr(chosen, "sweep", False) else 1
             thread_pool.reserve(max(most, getattr(chosen, "threads", None) or 1))
@@ -147,7 +145,7 @@ def add_plan_options(command: CommandLine) -> None:
     option("--link", default=options.LINK, metavar="L,B", help=f"{what} (default: {options.LINK})")
     what = "methods and their options, separated by commas, such as"
     what += ' "data --compress fp16, hybrid --grid 2x2x1" (default: every method)'
-    option("--methods", default="", metavar="NAMES", help=what)
+    option("--methods", metavar="NAMES", help=what)
     what = "kernels cost what a model says, the same each time, in place of what they take here"
     option("--model", action="store_true", help=what)
 
@@ -335,7 +333,7 @@ def plan(chosen) -> int:
         with cluster(2) as ranks:
             link = ranks.run(planner.link_here)[0]
     how = {"network": chosen.network, "n_ranks": chosen.ranks, "batch": chosen.batch}
-    variants = [variant.strip() for variant in chosen.methods.split(",") if variant.strip()]
+    variants = [v.strip() for v in (chosen.methods or "").split(",") if v.strip()]
     for variant in variants:
         planner.options_of(variant)  # before anything is measured
     where = network_of(link, chosen.ranks)

@@ -200,11 +200,10 @@ def race(kernel, arrays: dict[str, np.ndarray], **options) -> str | None:
             if log.by_thread:
                 raise TypeError("kernel: expected one for any number of threads") from None
             raise
-    tasks = {task for _, kind, _, task in log if kind == WRITE and task}
-    reads = Counter(task for _, kind, _, task in log if kind == READ)
     if "range" in function.__code__.co_names:
-        if len(tasks) < 2:
+        if len({task for _, kind, _, task in log if kind == WRITE and task}) < 2:
             return "no two iterations of a prange write: the loops are serial"
+        reads = Counter(task for _, kind, _, task in log if kind == READ)
         (one, most), n = reads.most_common(1)[0], reads.total()
         if most > 3 * n / 4:
             where = "outside" if one is None else "in one iteration"

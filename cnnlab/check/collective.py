@@ -14,6 +14,8 @@ from cnnlab.runtime.arguments import one_of
 
 MOST = 5  # ranks, so that 3 and 5 are among the numbers tried
 SIZES = (1, 2, 7, 1000)
+COLLECTIVE = "(?i)i?(all|bcast|reduce|gather|scatter|scan|exscan|neighbor)"
+CALLS = "expected Send and Recv, got a collective"
 
 
 def kernel(
@@ -72,7 +74,7 @@ def probe(operation: str, function: Callable, messages: bool, seed: int) -> str:
             rng = np.random.default_rng([seed, size, n])
             values = rng.uniform(0.5, 1, (size, n)).astype(np.float32)
             array = values[comm.rank].copy()
-            function(PointToPoint(comm) if messages else comm, array)
+            function(Limited(comm, COLLECTIVE, CALLS) if messages else comm, array)
             wrong = wrong or compare(operation, array, values, comm.rank)
         wrong = next(filter(None, world.allgather(wrong)), "")
         if wrong:
@@ -80,15 +82,15 @@ def probe(operation: str, function: Callable, messages: bool, seed: int) -> str:
     return ""
 
 
-class PointToPoint:
-    """A communicator without collectives: sends, receives and what belongs to them."""
+class Limited:
+    """A communicator without the calls whose names match `refused`; `text` says what is meant."""
 
-    def __init__(self, comm):
-        self._comm = comm
+    def __init__(self, comm, refused: str, text: str):
+        self._comm, self._refused, self._text = comm, refused, text
 
     def __getattr__(self, name: str):
-        if re.match("i?(all|bcast|reduce|gather|scatter|scan|exscan|neighbor)", name.lower()):
-            raise AttributeError(f"comm.{name}: expected Send and Recv, got a collective")
+        if re.match(self._refused, name):
+            raise AttributeError(f"comm.{name}: {self._text}")
         return getattr(self._comm, name)
 
 

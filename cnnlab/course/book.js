@@ -3,8 +3,8 @@
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const printed of document.querySelectorAll(".cell_output pre")) {
-    printed.classList.toggle("sentences", !/\S {2,}\S|^ /m.test(printed.textContent));
-    printed.innerHTML = printed.innerHTML.replace(/\d[\d.]*e[-+]\d+/g, "<span class=number>$&</span>");
+    if (printed.classList.toggle("sentences", !/\S {2,}\S|^ /m.test(printed.textContent)))
+      printed.innerHTML = printed.innerHTML.replace(/\d[\d.]*e[-+]\d+/g, "<span class=number>$&</span>");
   }
   for (const plot of document.querySelectorAll("img.plot"))
     plot.addEventListener("click", () => plot.classList.toggle("large"));

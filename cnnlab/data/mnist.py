@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
-from tqdm import TqdmWarning, tqdm
+from tqdm import TqdmWarning
 
 from cnnlab.runtime import failures, files
 from cnnlab.runtime.files import replacing
@@ -217,7 +217,7 @@ def fetch(mirror: str, name: str, file: str) -> None:
     path, where = files.folder(name) / f"{file}.gz", f"{file}.gz from {urlsplit(mirror).netloc}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tqdm(desc=where, file=failures.stream(), **BAR) as bar, replacing(path) as kept:
+        with failures.bar(desc=where, **BAR) as bar, replacing(path) as kept:
             get = pooch.HTTPDownloader(progressbar=bar, timeout=PATIENCE)
             get(f"{mirror}{file}.gz", kept, None)
             decode(Path(kept.name).read_bytes(), name, file, where)

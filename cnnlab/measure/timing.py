@@ -13,7 +13,6 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from cnnlab.check.verdict import differences
 from cnnlab.cuda.launcher import Launcher
@@ -133,8 +132,7 @@ def compare(
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     emulated: set[str] = set()
     n_runs = (repeats + 1) * len(contestants)
-    where = {"desc": "measuring", "file": failures.stream(), "leave": False}
-    with tqdm(total=n_runs, delay=failures.AFTER, **where) as bar:
+    with failures.bar(total=n_runs, desc="measuring", leave=False, delay=failures.AFTER) as bar:
         batch = {}
         for name, call in contestants.items():
             for _ in range(warmup):

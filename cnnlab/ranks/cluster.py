@@ -61,10 +61,7 @@ def end(name: str, shared: Iterable[str] = ()) -> None:
 
 
 def watch(name: str, folder: str) -> subprocess.Popen:
-    """Start a process that ends the cluster when this one ends, and removes its folder of keys.
-
-    Kill it to cancel.
-    """
+    """Start a process that ends the cluster and its folder when this one ends; kill to cancel."""
     return subprocess.Popen(
         [sys.executable, "-m", "cnnlab.ranks.cluster", str(os.getpid()), name, folder],
         stdin=subprocess.DEVNULL,
@@ -123,8 +120,7 @@ class Cluster:
     def execute(self, code: str, *arguments, **options):
         """Run a cell on every rank, as ipyparallel does. Raises RankError if a rank has died."""
         if not self._closed and not self._alive():
-            self._close("a rank died")
-            raise RankError(DIED)
+            raise self._died()
         return self._execute(code, *arguments, **options)
 
     def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
@@ -140,8 +136,7 @@ class Cluster:
                 self._client[i].apply_async(function, *arguments, **options) for i in self._engines
             ]
         except (NoEnginesRegistered, IndexError):  # since the last call
-            self._close("a rank died")
-            raise RankError(DIED) from None
+            raise self._died() from None
         deadline = time.monotonic() + timeout if timeout is not None else None
         try:
             while not all(call.ready() for call in calls):
@@ -176,8 +171,7 @@ class Cluster:
         elif time.monotonic() - self._looked > 0.5:  # listing all processes is slow
             self._looked = time.monotonic()
             if not self._alive():
-                self._close("a rank died")
-                raise RankError(DIED)
+                raise self._died()
 
     def _alive(self) -> bool:
         """Whether every rank's process is there."""
@@ -192,12 +186,16 @@ class Cluster:
             # ipyparallel's own, for a rank that died; mpiexec then interrupts the others.
             died = error.ename == "EngineError"
             if died or (error.ename == "KeyboardInterrupt" and not self._alive()):
-                self._close("a rank died")
-                return RankError(DIED)
+                return self._died()
             lines = [line for part in error.render_traceback() for line in part.splitlines()]
             text = COLOURS.sub("", "\n".join(lines))
             return RankError(f"rank {rank} raised {error.ename}: {error.evalue}\n{text}")
         raise AssertionError(f"rank {rank} raised nothing")
+
+    def _died(self) -> RankError:
+        """The error to raise for a rank that died, once the cluster is closed."""
+        self._close("a rank died")
+        return RankError(DIED)
 
     def _close(self, why: str) -> None:
         self._closed = why
@@ -219,7 +217,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
         print(HERE.format(n_ranks))
         yield VirtualCluster(n_ranks, RankError)
         return
-    shared_memory_files.prepare(n_ranks)
+    shared_memory_files.make_room(n_ranks)
     name = uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
     watcher = watch(name, folder)

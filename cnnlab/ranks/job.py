@@ -35,7 +35,7 @@ def together(debug: bool = False) -> Iterator:
     as all do with `debug`. Raises ValueError if there is no MPI, if mpiexec and mpi4py belong to
     different MPI libraries, or if Slurm's srun has not made one world of its tasks.
     """
-    shared_memory_files.prepare(started(), is_first())
+    shared_memory_files.make_room(started(), is_first())
     refuse_open_mpis_mpiexec()
     comm = world()
     if isinstance(comm, Alone):

@@ -35,16 +35,18 @@ def remove(files: Iterable[str]) -> None:
             Path(file).unlink()
 
 
-def prepare(n_ranks: int, first: bool = True) -> None:
+def make_room(n_ranks: int, first: bool = True) -> None:
     """Remove what killed jobs have left; RuntimeError if ranks on this machine then have no room.
 
-    MPICH itself ends with a bus error there, and does not say why. When a rank asks that is not the
-    first, others may have taken theirs: it asks how much there is in all.
+    MPICH itself ends with a bus error there, and does not say why. Ranks other than the `first` ask
+    how much there is in all, as others may have taken theirs.
     """
     remove_abandoned()
-    room = shutil.disk_usage(FOLDER) if os.path.isdir(FOLDER) else None
-    if n_ranks > 1 and room and (got := room.free if first else room.total) < SHARE * n_ranks:
-        text = f"{FOLDER}: expected {SHARE * n_ranks / 1e6:.1f} MB for {n_ranks} ranks"
+    if n_ranks == 1 or not os.path.isdir(FOLDER):
+        return
+    room, needed = shutil.disk_usage(FOLDER), SHARE * n_ranks
+    if (got := room.free if first else room.total) < needed:
+        text = f"{FOLDER}: expected {needed / 1e6:.1f} MB for {n_ranks} ranks"
         raise RuntimeError(f"{text}, got {got / 1e6:.1f} MB; in a container, add --shm-size=1g")
 
 

@@ -83,6 +83,13 @@ def stream() -> TextIO:
     return sys.stdout if hasattr(shell, "kernel") else sys.stderr
 
 
+def bar(**how):
+    """A progress bar of tqdm there, with what `how` says."""
+    from tqdm import tqdm
+
+    return tqdm(file=stream(), **how)
+
+
 @contextlib.contextmanager
 def telling(what: str, after: float | None = None) -> Iterator[None]:
     """Print `what` if the `with` block takes longer than `after` seconds (None: AFTER)."""

@@ -184,7 +184,7 @@ def warm_up(replica: Replica, method: Method) -> None:
 def progress_bar(what: str, n_images: int, progress: bool | None) -> tqdm:
     """A bar for one epoch; None shows it on a terminal only."""
     disable = None if progress is None else not progress
-    return tqdm(total=n_images, desc=what, unit="image", disable=disable, file=failures.stream())
+    return failures.bar(total=n_images, desc=what, unit="image", disable=disable)
 
 
 def run_epoch(replica: Replica, method: Method, order: np.ndarray, bar: tqdm) -> dict:

@@ -7,16 +7,7 @@ from hypothesis import strategies as draw
 
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import composed, forward, loss_and_gradients
-from cnnlab.network import (
-    AveragePool,
-    Conv,
-    Dense,
-    MaxPool,
-    Network,
-    Pool,
-    ReLU,
-    Sigmoid,
-)
+from cnnlab.network import AveragePool, Conv, Dense, MaxPool, Network, Pool, ReLU, Sigmoid
 from tests.kernels.examples import (
     FAST,
     NETWORKS,

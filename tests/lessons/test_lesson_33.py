@@ -62,3 +62,9 @@ def test_a_block_of_seven_warps_is_alone(names, architecture):
 def test_clocks_of_data_sheets():
     clocks = {"T4": 1.58e9, "L4": 2.04e9, "A100": 1.41e9, "H100": 1.98e9}
     assert {name: gpu.clock for name, gpu in GPUS.items()} == pytest.approx(clocks, rel=0.01)
+
+
+def test_a_graph_has_a_row_for_each_level_and_an_arrow_for_each_wait():
+    ax = lesson.needs(["a", "b", "c", "d"], [1, 2, 2, 3], [[], [0], [0], [1, 2]])
+    at = {text.get_text(): text.get_position() for text in ax.texts if text.get_text()}
+    assert [y for _, y in at.values()] == [1, 2, 2, 3] and len(ax.texts) == 4 + 4

@@ -139,13 +139,13 @@ def test_no_rank_waits_for_ever(function, word):
             ranks.run(number)
 
 
-@pytest.mark.parametrize("call", ["ranks.run(number)", "ranks.view.execute('rank')"])
+@pytest.mark.parametrize("call", [lambda r: r.run(number), lambda r: r.view.execute("rank")])
 def test_a_rank_that_died_between_two_calls_is_said(call):
     with cluster(2) as ranks:
         os.kill(ranks.run(os.getpid)[1], signal.SIGKILL)
         time.sleep(1)
         with pytest.raises(RankError, match="a rank died without a traceback"):
-            eval(call, globals() | {"ranks": ranks})
+            call(ranks)
         assert watchdog.members(ranks._name) == []
 
 
@@ -177,7 +177,9 @@ with cluster(2) as ranks:
     assert notebook.returncode != 0
     assert how == signal.SIGKILL or "KeyboardInterrupt" in said
     end = time.monotonic() + 20
-    while (watchdog.members(name) or any(tmp_path.glob("cnnlab-*"))) and time.monotonic() < end:
+    while (
+        watchdog.members(name) or any(tmp_path.glob("cnnlab-ranks-*"))
+    ) and time.monotonic() < end:
         time.sleep(0.2)
     assert watchdog.members(name) == [] and not any(tmp_path.glob("cnnlab-ranks-*"))
 

@@ -57,11 +57,11 @@ def age(file, seconds=3600):
 def test_ranks_that_have_no_room_are_refused_before_mpi_starts(monkeypatch):
     room = SimpleNamespace(free=3_000_000, total=5_000_000)
     monkeypatch.setattr(shared_memory_files.shutil, "disk_usage", lambda folder: room)
-    shared_memory_files.prepare(2)
-    shared_memory_files.prepare(4, first=False)  # the first has taken some
+    shared_memory_files.make_room(2)
+    shared_memory_files.make_room(4, first=False)  # the first has taken some
     text = "/dev/shm: expected 4.4 MB for 4 ranks, got 3.0 MB; in a container, add --shm-size=1g"
     with pytest.raises(RuntimeError, match=text):
-        shared_memory_files.prepare(4)
+        shared_memory_files.make_room(4)
     with pytest.raises(RuntimeError, match="for 5 ranks, got"), cluster(5):
         pass
 

@@ -10,17 +10,7 @@ from cnnlab import training
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.kernels.composition import forward
-from cnnlab.network import (
-    LENET5,
-    NETWORKS,
-    Conv,
-    Dense,
-    MaxPool,
-    Network,
-    Pad,
-    ReLU,
-    Sigmoid,
-)
+from cnnlab.network import LENET5, NETWORKS, Conv, Dense, MaxPool, Network, Pad, ReLU, Sigmoid
 from cnnlab.training import OPTIMIZERS, loop, method
 from tests.networks import report_network
 

@@ -313,7 +313,7 @@ class Calls:
 
     A subclass has `_send` and `_receive`, which make requests; `_post` begins with one, and
     `_opened` with one that the program waits for. `_inside` gives a copy for the messages of one
-    collective.
+    collective, `_fills` notes the array that it writes.
     """
 
     pickled = False  # whether `round` sends objects
