@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS  // Bessel functions and their like: half of the time to parse
 #include <math.h>  // which gives CUDA's overloads for float, as <cmath> does in std only
 #include <signal.h>
 #include <stdlib.h>
