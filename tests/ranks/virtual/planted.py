@@ -470,11 +470,7 @@ PLANTED = {
         (1, never_sent),
         (0, both_listen),
     ],
-    "request lifecycle": [
-        (0, send_not_waited_for),
-        (1, only_the_last_one),
-        (0, started_and_left),
-    ],
+    "request lifecycle": [(0, send_not_waited_for), (1, only_the_last_one), (0, started_and_left)],
     "local concurrency": [
         (0, changed_before_it_is_sent),
         (1, written_before_it_is_received),

@@ -14,15 +14,7 @@ from cnnlab.ranks import mpi
 from cnnlab.ranks.virtual import Deadlock, Link, Status, World, examine
 from cnnlab.ranks.virtual.messages import Request
 from tests.ranks.programs import run
-from tests.ranks.virtual.calls import (
-    EXPECTED,
-    FIFTY,
-    UFUNCS,
-    drawn,
-    listed,
-    one_call,
-    windows,
-)
+from tests.ranks.virtual.calls import EXPECTED, FIFTY, UFUNCS, drawn, listed, one_call, windows
 
 
 @given(draw.integers(1, 9), draw.integers(0, 3), draw.booleans(), draw.data())
