@@ -5,6 +5,7 @@ kernel. A call uses as many of them as the calling Python thread has set.
 """
 
 import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -68,11 +69,7 @@ def reserve(n_threads: int) -> None:
 
 def imported_numba():
     """Numba, if it is imported; else None. Waits for a thread that is just importing it."""
-    if "numba" not in sys.modules:
-        return None
-    import numba
-
-    return numba
+    return importlib.import_module("numba") if "numba" in sys.modules else None
 
 
 def size() -> int:
