@@ -100,7 +100,9 @@ def test_bad_input_gets_one_clear_line(given, words, capsys, monkeypatch, tmp_pa
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.parametrize("target, name", [("assignment", "LESSONS"), ("render-check", "LESSON")])
-@pytest.mark.parametrize("lessons", ["99; touch MINE", '99" ; touch MINE ; "', "`touch MINE`"])
+@pytest.mark.parametrize(
+    "lessons", ["99; touch MINE", '99" ; touch MINE ; "', "`touch MINE`", "99$(shell touch MINE)"]
+)
 def test_make_hands_the_numbers_over_unread(target, name, lessons, tmp_path):
     mine = tmp_path / "mine"
     here = Path(sys.executable).parent.parent  # this environment, which has all
