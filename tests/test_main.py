@@ -11,6 +11,7 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import NETWORKS, Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.ranks import job
+from cnnlab.runtime import failures
 from cnnlab.training import checkpoint, train
 
 ROW = {
@@ -229,14 +230,18 @@ def test_numpys_products_take_one_core(monkeypatch):
         "--virtual 3 --ranks sharded --network lenet5",
     ],
 )
-def test_virtual_ranks_cut_the_network(words, capsys):
+def test_virtual_ranks_cut_the_network(words, capsys, monkeypatch):
+    telling = failures.telling
+    monkeypatch.setattr(failures, "telling", lambda what, after: telling(what, 0.0))
     options = "train --data digits --images 40 --batch 16 --epochs 1 --json".split()
     network = [words[words.index("--network") :]] if "--network" in words else [""]
     reported = []
     for ranks in (*network, words):
         assert main([*options, *ranks.split()]) == 0
-        lines = capsys.readouterr().out.splitlines()
+        out, err = capsys.readouterr()
+        lines = out.splitlines()
         reported.append(json.loads(lines[-1]))
+    assert "ranks take turns" in err
     said = "4 virtual ranks, links of 1 µs and 10 GB/s: seconds are of their clocks"
     assert (said in lines) == ("--link" in words)
     assert reported[1]["train_loss"] == pytest.approx(reported[0]["train_loss"], abs=1e-4)
