@@ -187,17 +187,16 @@ def as_mixing(weigh) -> str:
         edge = np.zeros((n, n), bool)
         edge[tuple(np.transpose(edges))] = True
         free, rows, columns = ~(edge | edge.T | np.eye(n, dtype=bool)), got.sum(1), got.sum(0)
-        at = f"{n} ranks, edges {str(edges[:5])[1:-1]}{', …' * (len(edges) > 5)}"
+        second = np.sort(abs(np.linalg.eigvals(got)))[-2]
         for wrong, said in (
             ((got < -1e-12).any(), f"a weight is negative: {got.min():.2g}"),
             (got[free].any(), "ranks that are not neighbours have a weight"),
             (not np.allclose(rows, 1), f"the rows add up to {rows.round(3)}"),
             (not np.allclose(columns, 1), f"rows add up to 1, columns to {columns.round(3)}"),
+            (second > 1 - 1e-6, "however often ranks mix, they never agree"),
         ):
             if wrong:
-                return f"{at}: {said}"
-        if np.sort(abs(np.linalg.eigvals(got)))[-2] > 1 - 1e-6:
-            return f"{at}: however often ranks mix, they never agree"
+                return f"{n} ranks, edges {str(edges[:5])[1:-1]}{', …' * (len(edges) > 5)}: {said}"
     return ""
 
 

@@ -5,7 +5,6 @@ kernel. A call uses as many of them as the calling Python thread has set.
 """
 
 import contextlib
-import importlib
 import os
 import sys
 import threading
@@ -58,7 +57,7 @@ def reserve(n_threads: int) -> None:
     at_least("n_threads", n_threads, 1)
     if n_threads > MOST:
         raise ValueError(f"n_threads: expected at most {MOST}, got {n_threads}")
-    if imported_numba() is None:
+    if "numba" not in sys.modules:
         os.environ["NUMBA_NUM_THREADS"] = str(max(n_threads, size()))
     elif n_threads > size():
         raise ValueError(
@@ -67,17 +66,14 @@ def reserve(n_threads: int) -> None:
         )
 
 
-def imported_numba():
-    """Numba, if it is imported; else None. Waits for a thread that is just importing it."""
-    return importlib.import_module("numba") if "numba" in sys.modules else None
-
-
 def size() -> int:
     """Threads in the pool: NUMBA_NUM_THREADS, or one for each core.
 
     Raises ValueError if that variable is no number.
     """
-    if numba := imported_numba():
+    if "numba" in sys.modules:
+        import numba  # waits for a thread that is just importing it
+
         return numba.config.NUMBA_NUM_THREADS
     text = os.environ.get("NUMBA_NUM_THREADS") or str(usable_cores())
     at_least("NUMBA_NUM_THREADS", int(text) if text.isdecimal() else text, 1)

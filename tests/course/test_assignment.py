@@ -258,7 +258,6 @@ def wrong(name, skeleton, solved):
 
 
 @pytest.mark.slow
-@pytest.mark.mpi
 def test_nbgrader_gives_points_to_who_has_earned_them(python, tmp_path):
     lessons = ["05_one_core", "20_ranks", "23_allreduce", "31_shared_memory"]
     course = written(tmp_path / "course", "05 20 23 31")

@@ -67,8 +67,8 @@ def test_infinite_weights_give_nan_only_where_the_reference_has_it(n, strategy):
     grads, (x, labels) = network.zeros(), batch(network, n)
     for seed in range(12):
         rng, params = np.random.default_rng(seed), parameters(network)
-        of = params.flat if seed % 2 else params.dense2_w.reshape(-1)
-        of[rng.integers(of.size)] = rng.choice([np.inf, -np.inf])
+        weights = params.flat if seed % 2 else params.dense2_w.reshape(-1)
+        weights[rng.integers(weights.size)] = rng.choice([np.inf, -np.inf])
         _, right = by_reference(params, x, labels)
         loss_and_gradients(KERNELS[strategy], params, x, labels, grads)
         assert not (np.isnan(grads.flat) & ~np.isnan(right.flat)).any(), seed
