@@ -95,7 +95,7 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), knee=None,
     ax.set_xscale("log", base=2 if few else 10)
     if few:
         ax.set_xticks(sorted({at for points in lines.values() for at in points}))
-    ax.xaxis.set_major_formatter("{x:g}" if few else "{x:,.0f}")
+    ax.xaxis.set_major_formatter("{x:.2g}" if few else "{x:,.0f}")
     if "y" in logs:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
@@ -147,7 +147,7 @@ def share_of_peak(registers, vectors, latency, per_cycle):
 
 
 @kinds.labels(
-    ["sound", "unfolding left out", "call price", "compiling timed", "host not waited for"],
+    ["sound", "unfolding left out", "call price", "compiling timed", "GPU not waited for"],
     [
         "when does a launch return, and what does a copy wait for?",
         "what takes as long for one window as for two: the sums, or what is around them?",
@@ -161,7 +161,7 @@ def share_of_peak(registers, vectors, latency, per_cycle):
 )
 def diagnosis():
     """1 8 µs only start it; 2, 6 the call itself; 3 columns cost; 4 the first call; 5 none."""
-    first = ["host not waited for", "call price", "unfolding left out"]
+    first = ["GPU not waited for", "call price", "unfolding left out"]
     return [*first, "compiling timed", "sound", "call price"]
 
 

@@ -48,7 +48,7 @@ def not_shifted(x, w):
     return np.einsum("pql,fkl->fpq", U, w)
 
 
-FIRST = "host not waited for", "call price", "unfolding left out", "compiling timed"
+FIRST = "GPU not waited for", "call price", "unfolding left out", "compiling timed"
 SPOTS = [*FIRST, "sound", "call price"]
 
 
