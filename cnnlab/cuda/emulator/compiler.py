@@ -18,7 +18,7 @@ from cnnlab.runtime.files import replacing
 
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
 ALWAYS = (
-    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1",
+    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1", "-gdwarf-4",
     "-fsanitize=integer-divide-by-zero,alignment,shift-exponent,float-cast-overflow",
     "-fvisibility=hidden", "-Werror=vla",
 )  # fmt: skip
@@ -118,11 +118,12 @@ def errors(said: str, text: str) -> str:
     """The compiler's errors, each with the line of the kernel that it is about."""
     lines = text.partition('#line 1 "kernel.cu"\n')[2].splitlines()
     result = []
-    for line in [line for line in said.splitlines() if "error" in line][:ERRORS]:
+    for line in [line for line in said.splitlines() if "error:" in line][:ERRORS]:
         place = re.search(r"kernel\.cu:(\d+)", line)
         source = lines[int(place[1]) - 1].strip() if place else ""
         if unknown := UNKNOWN.search(line):
             line = f"{line}: the emulator does not know {unknown[1]}"
+        line = re.sub(" is deprecated.*", ": expected a __device__ function", line)
         result.append(f"{line}\n    {source}" if source else line)
     return "\n".join(result)
 

@@ -1,6 +1,9 @@
 // A fault of the processor in a kernel ends the launch, not the process; so does Ctrl-C.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 namespace emulator {
@@ -11,7 +14,6 @@ static struct sigaction before[N_SIGNALS];
 static stack_t stack_before;
 static char handlers_stack[64 * 1024];  // as the thread's own may be full
 static pthread_t launcher;
-static void* fault_place;  // in the machine code
 
 static char* stacks;  // of all threads, each with an unmapped guard at its end; from Python
 static size_t stack_bytes, stack_guard;
@@ -63,15 +65,6 @@ QUIET static void handle(int number, siginfo_t* about, void* context) {
         sigaction(number, &before[which], nullptr);  // not a kernel's: it happens again, as ever
 }
 
-// Instead of a division by zero, which not every processor notices.
-QUIET static void divided(void* place) {
-    in_kernel = false;
-    fault_place = (char*)place - 1;
-    fail(THREAD " of block (%u, %u, %u) divides an integer by zero", XYZ(fibres[running].index),
-         XYZ(blockIdx));
-    stop();
-}
-
 static void catch_signals() {
     launcher = pthread_self();
     interrupted = 0;
@@ -94,8 +87,9 @@ static void leave_signals() {
 
 }  // namespace emulator
 
+// Instead of a division by zero, which not every processor notices.
 extern "C" QUIET void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) {
-    emulator::divided(__builtin_return_address(0));
+    emulator::stop_at(PLACE, "divides an integer by zero");
 }
 EXPORT void emulator_stacks(char* first, size_t bytes, size_t guard) {
     emulator::stacks = first;

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 WARP = 32  # threads
-WRITE, ATOMIC, READ_ONLY, COMPARED = 1, 2, 8, 16  # by __ldg; by atomicCAS
+WRITE, ATOMIC, READ_ONLY, COMPARED, FENCE = 1, 2, 8, 16, 32  # by __ldg; by atomicCAS
 FAR = 16 * 1024  # elements: an index so far outside is not near its array
 
 
@@ -71,16 +71,17 @@ class Accesses:
 
     `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
     outside it; `line` is the line of the source, and `place` the instruction; `step` is a number
-    for each iteration of the loops around it; `flags` has WRITE, ATOMIC and so on;
+    for each iteration of the loops around it, 0 outside of loops; `flags` has WRITE, ATOMIC and so
+    on, and just FENCE for a row that is a __threadfence;
     `barriers` and `warp_steps` count the barriers of the block, and of the whole warp, that the
     thread had passed; `partial` has a row for each __syncwarp of some lanes: the accesses `before`
     it, its block, warp and lanes, a bit for each.
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
-    the faults that it saw. `fenced`: the source has a __threadfence. `touched` has a row for each
-    sector of the arguments and each block, of all blocks: the sector's number, and flags, see
-    `cnnlab.cuda.emulator.cache`.
+    the faults that it saw. `gathered` has a bit for each lane whose value, in each warp, all lanes
+    have by shuffles, directly or within a sum. `touched` has a row for each sector of the arguments
+    and each block, of all blocks: the sector's number, and flags, see `cnnlab.cuda.emulator.cache`.
     """
 
     kernel: str
@@ -100,7 +101,7 @@ class Accesses:
     beyond: list[dict] = field(default_factory=list)
     compiler: list[KernelFault] = field(default_factory=list)
     sampled: tuple[int, int] | None = None
-    fenced: bool = False
+    gathered: int = 0
     touched: np.ndarray | None = None
     partial: np.ndarray | None = None
 
@@ -166,6 +167,7 @@ class Accesses:
 
     def _outside(self) -> Iterator[KernelFault]:
         bad = (self.index < 0) | (self.index >= self._of_array("size", 0)) | (self.array < 0)
+        bad &= self.flags != FENCE
         for row, n in self._each(np.flatnonzero(bad)):
             verb = "writes" if self.flags[row] & WRITE else "reads"
             where = "memory that belongs to no array"
@@ -249,13 +251,18 @@ class Accesses:
                 yield KernelFault("race", int(self.line[max(a, b)]), text)
 
     def _guesses(self, keys: np.ndarray) -> np.ndarray:
-        """Which accesses are reads, and their thread next changes the element by atomicCAS."""
+        """Which accesses are reads, and their thread next changes the element by atomicCAS.
+
+        In a loop, threads that find no reason to change it need not.
+        """
         result, compared = np.zeros(len(self), bool), self.flags & COMPARED > 0
         if compared.any():
-            own = joined(keys, self.block, self.thread)
+            own, read = joined(keys, self.block, self.thread), joined(keys, self.place)
             order = np.argsort(own, kind="stable")
             now, after = order[:-1], order[1:]
             result[now] = (own[now] == own[after]) & compared[after]
+            again = now[result[now] & (self.step[after] > 0)]
+            result |= np.isin(read, read[again])
         return result & (self.flags & WRITE == 0)
 
     def _parted(self, a: int, b: int) -> bool:
@@ -269,15 +276,24 @@ class Accesses:
         return bool(after >> int(self.thread[b]) % WARP & 1)
 
     def _handed_over(self, keys: np.ndarray, a: int, b: int) -> bool:
-        """Whether, with a fence, block after block changes one element between two accesses.
+        """Whether, after a fence, block after block changes one element between two accesses.
 
         Atomically, as where the last block to arrive reads what the others have written.
         """
-        atomic = self.fenced & (self.flags & ATOMIC > 0)
-        row, (a, b) = np.arange(len(self)), sorted((a, b))
-        gives = atomic & (self.block == self.block[a]) & (row >= a)
-        takes = atomic & (self.block == self.block[b]) & (row < b)
-        return bool(np.isin(keys[gives], keys[takes]).any())
+        a, b = sorted((a, b))
+        mine, other = (np.flatnonzero(self.block == self.block[row]) for row in (a, b))
+        other = other[(self.flags[other] & ATOMIC > 0) & (other < b)]
+        gives = mine[(self.flags[mine] & ATOMIC > 0) & np.isin(keys[mine], keys[other])]
+        fences = mine[self.flags[mine] == FENCE]
+        fences = fences[self._ordered(a, fences)]
+        return a in gives or bool(self._ordered(fences[:, None], gives).any())
+
+    def _ordered(self, a, b) -> np.ndarray:
+        """Whether accesses b come after those of a, of their block: by thread, or by a barrier."""
+        warps = self.thread[a] // WARP == self.thread[b] // WARP
+        after = (self.thread[a] == self.thread[b]) & np.less(a, b)
+        after |= warps & (self.warp_steps[a] < self.warp_steps[b])
+        return after | (self.barriers[a] < self.barriers[b])
 
     def _does(self, row: int) -> str:
         verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}

@@ -13,10 +13,10 @@ import numpy as np
 from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
-from cnnlab.cuda.emulator.faults import Array, KernelFault
+from cnnlab.cuda.emulator.faults import WARP, Array, KernelFault
 from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
 from cnnlab.cuda.emulator.trace import Trace
-from cnnlab.cuda.emulator.translate import HERE, counted
+from cnnlab.cuda.emulator.translate import counted, header
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
 MIX = 0x9E3779B97F4A7C15  # odd, so that neighbouring numbers give unlike schedules
@@ -64,12 +64,10 @@ class Traced(Emulated):
         return self.traces[-1]
 
     def _build(self, text: str) -> Path:
-        headers, line, source = text.partition('#line 1 "kernel.cu"\n')
-        text = headers + line + counted(source)
-        return build(
-            f'{text}\n#line 1 "tracer.h"\n{(HERE / "tracer.h").read_text(encoding="utf-8")}',
-            OPTIONS,
-        )
+        before, line, source = text.partition('#line 1 "kernel.cu"\n')
+        source, after, rest = source.partition('#line 1 "run"\n')
+        text = before + line + counted(source) + after + rest
+        return build(f'{text}\n#line 1 "tracer.h"\n{header("tracer.h")}', OPTIONS)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return lambda: self._run(name, sizes, arguments, shared)
@@ -156,10 +154,10 @@ class Traced(Emulated):
         line = lines[place] if len(rows) else np.empty(0, int)
         columns = {n: rows[n].astype(np.int64) for n in ACCESS.names[3:]}  # from "block" on
         columns |= {"array": number, "index": index, "line": line, "place": place}
-        columns["step"] = np.unique(rows["step"], return_inverse=True)[1]
+        columns["step"] = np.unique(np.append(0, rows["step"]), return_inverse=True)[1][1:]
         sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
         more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
-        more["fenced"] = "__threadfence" in code(self.source)
+        more["gathered"] = self._library.trace_gathered() % 2**WARP
         more["partial"] = self._rows("trace_partials", PARTIAL).copy()
         more["touched"] = touched(self._rows("trace_touches", TOUCH), known)
         arrays = [array for _, _, array in known]

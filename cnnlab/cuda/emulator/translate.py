@@ -6,7 +6,8 @@ from pathlib import Path
 from cnnlab.cuda.arguments import code, said
 
 HERE = Path(__file__).parent
-HEADERS = "switch.h", "device.h", "warp.h", "faults.h", "schedule.h", "functions.h"
+BEFORE = "switch.h", "device.h", "warp.h", "functions.h"  # which the kernels need
+AFTER = "faults.h", "schedule.h"  # with functions of the host
 INCLUDED = re.compile(
     r'#[ \t]*include[ \t]*[<"](?:(?:cuda_runtime|cuda_runtime_api|cuda|device_launch_parameters|'
     r"assert|float|limits|math|stdint|stdio|stdlib|string)\.h|"
@@ -15,7 +16,7 @@ INCLUDED = re.compile(
 UNSUPPORTED = re.compile(
     r"cooperative_groups|\bcg::|#[ \t]*include[^\n]*|<<<|__managed__|__cluster_dims__|\basm\b|"
     r"\bwmma\b|\bcuda::|\bcuda[A-Z]\w*|\b(?:texture|surface)\b|\btex[123]D\w*|\bcurand\w*|__nv_bfloat16|"
-    r"\bhalf2\b|\bint\s+main\b|\b(?:malloc|free|new|delete)\b"
+    r"\bhalf2\b|\bint\s+main\b|\b(?:malloc|calloc|realloc|free|new|delete)\b"
 )
 ALIGN = r"(?:__align__|alignas)\s*\(\s*\w+\s*\)"
 SHARED = re.compile(
@@ -26,6 +27,11 @@ SHARED = re.compile(
 )
 DECLARATOR = re.compile(r"\s*([\s*]*)(\w+)\s*((?:\[[^]]*\]\s*)*)$")
 GLOBAL = re.compile(r"__(?:device|constant)__\s+([^;{}()=]*?\w\s*(?:\[[^]]*\]\s*)*)(?==|;|\{)")
+NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*', re.M)
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
+SCOPE = re.compile(rf"\b(?:namespace|struct|class|union)\b(?:\s*{ALIGN})?[^()=]*$|\bextern\s*$")
+FUNCTION = re.compile(r"(\boperator\b\W*|::\w+|\w+)(?:<[^()]*>)?\s*\(")
+VALUE = re.compile(r"=\s*(?:\[.*)?$|\)\s*:[^:].*[\w>]\s*$", re.DOTALL)  # or a lambda; of a member
 RUN = """
 EXPORT const char* run_{name}(void** arguments, const unsigned* sizes, size_t shared)
 {{
@@ -45,7 +51,7 @@ def translate(source: str, kernels: list[str]) -> str:
     if result := UNSUPPORTED.search(re.sub(r'"[^"\n]*"', '""', body)):
         at = body.index(result[0])
         raise ValueError(f"source: the emulator does not know {result[0]}: {said(source, at)}")
-    undeclared(body)
+    macros, body = MACRO.findall(body), without_host(body)
     globals_ = [name for result in GLOBAL.findall(body) for name in declared(result)]
     body = SHARED.sub(lambda result: shared_variables(result, body), body)
     if result := re.search(r"__shared__", body):
@@ -56,23 +62,44 @@ def translate(source: str, kernels: list[str]) -> str:
     runs = "".join(RUN.format(name=name) for name in kernels)
     notes = " ".join(NOTE.format(name) for name in globals_)
     runs += f'extern "C" void emulator_globals() {{ {notes} }}\n'
-    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in HEADERS)
-    return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
+    before, after = ("\n".join(map(header, names)) for names in (BEFORE, AFTER))
+    undefined = "".join(f"#undef {name}\n" for name, _ in [("memcpy", ""), ("memset", ""), *macros])
+    after = f"{undefined}#pragma GCC diagnostic pop\n{after}\n{runs}"
+    return f'{before}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{after}'
 
 
-def undeclared(body: str) -> None:
-    """Refuse a function that is called, and that is not for the device, with a ValueError."""
-    text = re.sub(r"^[ \t]*#[^\n]*", "", body, flags=re.MULTILINE)
-    inner, outer = text, ""
-    while outer != inner:
-        outer, inner = inner, re.sub(r"\{[^{}]*\}", ";", inner)
-    for head in re.split("[;{}]", outer):
-        result = re.search(r"[\w>*&]\s+[*&]*(\w+)\s*\([^()]*\)\s*$", head)
-        if not result or re.search(r"__device__|__global__|\bconstexpr\b|=", head):
+def header(name: str) -> str:
+    """The text of one of the emulator's headers."""
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def without_host(body: str) -> str:
+    """The source, in which functions of the host are no more than declared, as such."""
+    marks, device = {"__device__", "__global__", "constexpr"}, set()
+    for name, words in MACRO.findall(body):
+        marks |= {name} if marks & {*re.findall(r"\w+", words)} else set()
+    text = NOT_CODE.sub(lambda r: re.sub(r"[^\n]", " ", r[0]), body)
+    start, at, kept, result = 0, 0, 0, ""
+    while piece := re.compile("[;{}]").search(text, at):
+        head, first, at = text[start : piece.start()], start, piece.end()
+        inside = piece[0] == "{" and not SCOPE.search(head)
+        at = closing(text, piece.start())[0] if inside else at
+        value = VALUE.search(head)
+        if value and inside:
             continue
-        if len(re.findall(rf"\b{result[1]}\s*\(", text)) > 1:
-            where = said(body, body.index(result[0].strip()))
-            raise ValueError(f"source: expected __device__ before {result[1]}: {where}")
+        start, function = at, None if value else FUNCTION.search(head)
+        if function and marks & {*re.findall(r"\w+", head)}:
+            device.add(function[1])
+        elif function and inside and function[1] not in device and function[1][0] != ":":
+            end = (
+                first + re.search(r"\)\s*:(?!:)|$", head).start()
+            )  # where a constructor's values are
+            declaration = body[kept : end + (text[end] == ")")] + " HOST_ONLY;"
+            if "->" in head:  # behind it, the attribute would be one of the type
+                declaration = re.sub(r"(?s)(.*)\bauto\b", r"\1HOST_ONLY auto", body[kept:end]) + ";"
+            result += declaration + "\n" * body.count("\n", end, at)
+            kept = at
+    return result + body[kept:]
 
 
 def declared(text: str) -> list[str]:
