@@ -1,5 +1,7 @@
 """The exercises of lesson 31, and its pictures of shared memory."""
 
+from collections.abc import Callable
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -8,6 +10,7 @@ from matplotlib.figure import Figure
 from cnnlab import cuda
 from cnnlab.check import device, kinds
 from cnnlab.check.verdict import Verdict
+from cnnlab.cuda.emulator.faults import WRITE
 from cnnlab.measure.bench import layer_arguments
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
@@ -15,9 +18,41 @@ from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
 BANKS = LANES = 32
 
 
-def _no_shared(traces: list) -> str:
-    shared = any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0)
-    return "shared memory is used; a shuffle needs none." * shared
+def _moved(trace, arrays: tuple[int, ...], write: bool) -> int:
+    """The bytes that threads read from, or write to, some arrays of a trace."""
+    mine = np.isin(trace.array, arrays) & ((trace.flags & WRITE > 0) == write)
+    return int(trace.bytes[mine].sum())
+
+
+def _shared(trace) -> tuple[int, ...]:
+    return tuple(n for n, array in enumerate(trace.arrays) if array.shared)
+
+
+def _by_shuffles(traces: list) -> str:
+    if any(_moved(trace, _shared(trace), write) for trace in traces for write in (False, True)):
+        return "shared memory is used; a shuffle needs none."
+    if any(trace.gathered != 2**LANES - 1 for trace in traces):
+        return "by its shuffles not every lane gets the shares of all 32."
+    if max(len(np.unique(trace.thread[trace.array == 0])) for trace in traces) < LANES:
+        return "not every lane adds up a share: some read nothing."
+    return ""
+
+
+def _in_tile(*inputs: int) -> Callable[[list], str]:
+    """What is wrong with traces if those arguments are not read through a tile that is reused."""
+
+    def also(traces: list) -> str:
+        loaded = sum(_moved(trace, inputs, False) for trace in traces)
+        stored, used = (sum(_moved(t, _shared(t), w) for t in traces) for w in (True, False))
+        if loaded <= stored and loaded < used:
+            return ""
+        names = " and ".join(traces[0].arrays[n].name for n in inputs)
+        return (
+            f"a tile in shared memory does not spare loads: {loaded // 4:,} of {names}, for "
+            f"{stored // 4:,} stores to shared memory and {used // 4:,} reads of it."
+        )
+
+    return also
 
 
 def _one_warp(mine, dz, db):
@@ -29,7 +64,7 @@ def _one_warp(mine, dz, db):
     _one_warp,
     "In a round, lane i and lane i ^ by add each other's sum: by is 16, 8, 4, 2, 1.",
     "sum += __shfl_xor_sync(0xffffffff, sum, by), with by from 16 down to 1.",
-    also=_no_shared,
+    also=_by_shuffles,
 )
 def butterfly():
     """Each lane has the whole sum, so any of them may store it. All 32 must take part."""
@@ -56,6 +91,7 @@ def _in_tiles(mine, x, w, b, z):
     _in_tiles,
     "Two lines race for one element. Which of them belongs to the next round of the loop?",
     "A fast thread fills the next tile while a slow one still multiplies. Who must wait for whom?",
+    also=_in_tile(0, 1),
 )
 def race():
     """One barrier before the tile is read, and one before it is overwritten."""
@@ -114,6 +150,7 @@ def _with_halo(mine, dz, w, dx):
     "64 threads fill edge × edge elements: a loop from a thread's number, in steps of 64.",
     "Element i is in row blockIdx.y * 8 − (K − 1) + i / edge of dz, if there is one; else it is 0.",
     strides=False,
+    also=_in_tile(0),
 )
 def halo():
     """This halo lies above and to the left: dx[i, j] collects from dz[i − k, j − l]."""
