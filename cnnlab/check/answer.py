@@ -120,14 +120,20 @@ def limit(seconds: float) -> Iterator[None]:
         yield
         return
 
+    within_time = True
+
     def stop(*_):
-        raise OutOfTime
+        if within_time:
+            raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, stop)
     # Again and again: Python drops what is raised while it collects garbage.
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds, min(seconds, 1.0))
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
-        yield
+        try:
+            yield
+        finally:  # where it may still be raised, once
+            within_time = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, before)

@@ -105,15 +105,11 @@ def compare(operation: str, array, values, rank: int) -> str:
     )
 
 
-def gathered(values: np.ndarray) -> np.ndarray:
-    """Of the values (P,n) of P ranks, block r of rank r, as `schedules.block` cuts n elements."""
-    size, n = values.shape
-    return np.concatenate([values[r, slice(*block(r, size, n))] for r in range(size)])
-
-
 EXPECTED: dict[str, Callable] = {
     "allreduce": lambda values, rank: values.sum(0, np.float64),
     "reduce": lambda values, rank: values.sum(0, np.float64) if rank == 0 else None,
     "broadcast": lambda values, rank: values[0],
-    "allgather": lambda values, rank: gathered(values),
+    "allgather": lambda values, rank: np.concatenate(
+        [row[slice(*block(r, len(values), len(row)))] for r, row in enumerate(values)]
+    ),
 }

@@ -4,6 +4,7 @@ They are mpi4py's own where its MPI runs, as it does wherever there are real ran
 are texts; virtual ranks understand both. Look them up inside a function, not when a module loads.
 """
 
+import platform
 import sys
 from collections.abc import Callable
 from time import perf_counter
@@ -12,17 +13,20 @@ from types import SimpleNamespace
 import numpy as np
 from greenlet import getcurrent
 
-REDUCTIONS = ("SUM", "PROD", "MAX", "MIN")
+REDUCTIONS = ("SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "MAXLOC", "MINLOC")
 DTYPES = {"DOUBLE": "d", "FLOAT": "f", "INT": "i", "LONG": "l", "INT64_T": "q", "BYTE": "B"}
 NAMES = (*REDUCTIONS, *DTYPES, "IN_PLACE", "LOCK_SHARED", "LOCK_EXCLUSIVE")
-NUMBERS = {"ANY_SOURCE": -2, "PROC_NULL": -1, "ANY_TAG": -1}  # MPICH's, where MPI does not run
+UNDEFINED = -32766  # as MPICH and Open MPI have it
+OF_OBJECTS = SimpleNamespace(Create=lambda call, commute=False: lambda a, b: call(a, b, None))
+INSTEAD = {"ANY_SOURCE": -2, "PROC_NULL": -1, "ANY_TAG": -1}  # MPICH's, where MPI does not run
+INSTEAD |= {"Get_processor_name": platform.node, "Op": OF_OBJECTS, "Status": None}
 
 
 def __getattr__(name: str):
-    if name not in (*NAMES, *NUMBERS):
-        raise AttributeError(f"mpi.{name}: expected one of Win, {', '.join((*NAMES, *NUMBERS))}")
+    if name not in (*NAMES, *INSTEAD):
+        raise AttributeError(f"mpi.{name}: expected one of Win, {', '.join((*NAMES, *INSTEAD))}")
     MPI = sys.modules.get("mpi4py.MPI")
-    return getattr(MPI, name) if MPI else NUMBERS.get(name, name)
+    return getattr(MPI, name) if MPI else INSTEAD.get(name, name)
 
 
 def is_named(item, name: str) -> bool:
@@ -63,13 +67,14 @@ def Wtime() -> float:
     return MPI.Wtime() if MPI else perf_counter()
 
 
-def of_either(name: str) -> Callable:
-    """A call on several requests of one world: the one that their class has."""
-    return lambda requests, *more: getattr(type(requests[0]), name)(requests, *more)
+def of_either(name: str, of_none: object) -> Callable:
+    """A call on several requests of one world: the one that their class has, or its result."""
+    return lambda given, *more: getattr(given[0], name)(given, *more) if given else of_none
 
 
-SEVERAL = "Waitall", "Waitany", "Testall", "waitall", "Startall"
-Request = SimpleNamespace(**{name: of_either(name) for name in SEVERAL})
+SEVERAL = {"Waitall": True, "Testall": True, "Startall": None, "waitall": []}
+SEVERAL |= {"Waitany": UNDEFINED, "waitany": (UNDEFINED, None)}
+Request = SimpleNamespace(**{name: of_either(name, of_none) for name, of_none in SEVERAL.items()})
 
 
 class Win:

@@ -132,6 +132,23 @@ def test_time_is_limited_and_the_timer_left_as_it_was():
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
+def test_time_that_is_up_as_the_block_ends_leaves_no_timer():
+    block = limit.__wrapped__(60)  # the generator itself
+
+    def trace(frame, event, _):
+        if frame is block.gi_frame and event == "line":  # its first after the block
+            signal.raise_signal(signal.SIGALRM)
+        return trace
+
+    next(block)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    with pytest.raises(OutOfTime):
+        next(block)
+    sys.settrace(before)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
 def test_another_thread_than_the_main_one_has_no_limit():
     done = []
 

@@ -117,8 +117,7 @@ class WrongInTheEleventhRun:
 
 
 @pytest.mark.parametrize(
-    "loops, runs_often",
-    [(on_elements, False), (with_memory_that_numpy_fills, True)],
+    "loops, runs_often", [(on_elements, False), (with_memory_that_numpy_fills, True)]
 )
 def test_a_large_case_runs_often_where_loops_do_not_tell_all(loops, runs_often, capsys):
     right = check.threaded("conv_backward_bias", WrongInTheEleventhRun(loops))

@@ -42,10 +42,7 @@ def run_for(cpu, program, *arguments):
 @pytest.mark.skipif(not X86, reason="these are x86 processors")
 @pytest.mark.parametrize(
     "cpu, expected",
-    [
-        ("sandybridge", registers.AVX),
-        pytest.param("znver4", registers.AVX512, marks=ZEN),
-    ],
+    [("sandybridge", registers.AVX), pytest.param("znver4", registers.AVX512, marks=ZEN)],
 )
 def test_registers_are_those_of_the_processor_that_numba_is_told(cpu, expected):
     program = "import cnnlab; from cnnlab.kernels import registers as r; print(r.detected())"

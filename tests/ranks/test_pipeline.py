@@ -89,10 +89,7 @@ def test_an_order_in_which_ranks_wait_for_each_other_is_refused():
     "change, text",
     [
         (lambda group: group[:2], "a list of tasks for each of 3 ranks, got 2"),
-        (
-            lambda group: [group[0][1:], *group[1:]],
-            "F of micro-batch 0 0 times, expected once",
-        ),
+        (lambda group: [group[0][1:], *group[1:]], "F of micro-batch 0 0 times, expected once"),
         (lambda group: [group[0] * 2, *group[1:]], "rank 0 does F of micro-batch 0 2 times"),
         (lambda group: [group[1], group[0], group[2]], "rank 0 does F of micro-batch 0 0 times"),
         (lambda group: [[*group[0], Task("W", 0, 0)], *group[1:]], "does W of micro-batch 1 0"),

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstdarg>
 #include <cstdint>
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS  // Bessel functions and their like: half of the time to parse
 #include <math.h>  // which gives CUDA's overloads for float, as <cmath> does in std only
 #include <type_traits>
 #include <utility>  // but no containers, which would double the time to compile

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnnlab.ranks import mpi
-from cnnlab.ranks.mpi import REDUCTIONS, is_named, name_of
+from cnnlab.ranks.mpi import is_named, name_of
 from cnnlab.ranks.schedules import NOBODY, SCHEDULES, Step
 from cnnlab.ranks.virtual.messages import ANY, NULL, Begun, Waits
 
@@ -27,9 +27,12 @@ MODES = re.compile(r"([Ii]?)([SBRsbr])send")  # synchronous, buffered, ready
 TAGS = 32768  # as many as every MPI has
 NUMBERS = "biufc"  # kinds of dtype: bool, whole, real and complex
 LARGE = 65536  # bytes: from here on, an allreduce sends halves of arrays instead of whole ones
-ARRAYS = dict(zip(REDUCTIONS, (np.add, np.multiply, np.maximum, np.minimum), strict=True))
-OBJECTS = dict(zip(REDUCTIONS, (operator.add, operator.mul, max, min), strict=True))
-NOTHING = np.empty(0, np.uint8)
+ARRAYS = {"SUM": np.add, "PROD": np.multiply, "MAX": np.maximum, "MIN": np.minimum}
+ARRAYS |= {"LAND": np.logical_and, "LOR": np.logical_or}
+KINDS = {"SUM": "iufc", "PROD": "iufc", "MAX": "iuf", "MIN": "iuf", "LAND": "biu", "LOR": "biu"}
+OBJECTS = {"SUM": operator.add, "PROD": operator.mul, "MAX": max, "MIN": min}
+OBJECTS |= {"LAND": lambda a, b: bool(a and b), "LOR": lambda a, b: bool(a or b), "MINLOC": min}
+OBJECTS["MAXLOC"] = lambda a, b: max(a, b, key=lambda pair: (pair[0], -pair[1]))
 
 
 # --- the rounds of one rank: each yields requests, and goes on when they are done -----------------
@@ -39,21 +42,21 @@ def barrier(comm) -> Iterator:
     """In round k, a message to the rank 2^k further on."""
     distance = 1
     while distance < comm.size:
-        yield comm.round(comm.rank + distance, NOTHING, comm.rank - distance, NOTHING.copy())
+        yield comm.round(comm.rank + distance, np.empty(0), comm.rank - distance, np.empty(0))
         distance *= 2
 
 
 def broadcast(comm, buf, root: int) -> Iterator:
     """Along a binomial tree: in round k, 2^k ranks send to as many others."""
-    mine, distance = (comm.rank - root) % comm.size, 1
+    mine, distance, place = (comm.rank - root) % comm.size, 1, None if comm.pickled else buf
     while distance < comm.size:
         if mine < distance and mine + distance < comm.size:
             yield comm.round(comm.rank + distance, buf)
         elif distance <= mine < 2 * distance:
-            yield (requests := comm.round(source=comm.rank - distance, into=comm.place(buf)))
+            yield (requests := comm.round(source=comm.rank - distance, into=place))
             buf = requests[0].object() if comm.pickled else buf
         distance *= 2
-    return own(buf, comm.place(buf)) if mine == 0 else buf
+    return own(buf, place) if mine == 0 else buf
 
 
 def gather(comm, send, root: int, recv=None) -> Iterator:
@@ -164,14 +167,9 @@ def reduce_scatter(comm, send, recv, op: np.ufunc) -> Iterator:
     own(functools.reduce(op, shares), recv)
 
 
-def allreduce_objects(comm, send, op: Callable) -> Iterator:
-    """Of all objects on each rank, in the order of ranks."""
-    return functools.reduce(op, (yield from doubling(comm, send)))
-
-
-def reduce_objects(comm, send, op: Callable, root: int) -> Iterator:
-    """Of all objects on the root, in the order of ranks."""
-    shares = yield from gather(comm, send, root)
+def reduce_objects(comm, send, op: Callable, root: int | None = None) -> Iterator:
+    """Of all objects in the order of ranks: on the root, or on each rank."""
+    shares = yield from doubling(comm, send) if root is None else gather(comm, send, root)
     return shares and functools.reduce(op, shares)
 
 
@@ -230,33 +228,33 @@ class Call(NamedTuple):
 
     def check(self, comm, given: dict) -> str:
         """Check the arguments, in place; the text that must be the same on all ranks."""
-        share, asked = None, ""
+        share, counts, asked = None, None, ""
         for name, length in self.lengths.items():
             if name == self.at_root and comm.rank != given["root"]:
                 given[name] = None
-            elif self.in_place and name == "sendbuf" and is_named(given[name], "IN_PLACE"):
+            elif is_named(given[name], "IN_PLACE"):
+                elsewhere = comm.rank != given.get("root", comm.rank)
+                if elsewhere or name != "sendbuf" or not self.in_place:
+                    raise ValueError(f"{name}: expected an array, got IN_PLACE")
                 given[name] = None
             elif length == COUNTED:
                 given[name] = counted(name, given[name], comm.size)
+                counts = given[name][1]
             else:
-                given[name] = plain(name, given[name])
-                share = fitting(name, array_of(given[name]), length, comm.size, share)
+                given[name] = array = checked(name, given[name], name == "recvbuf")
+                if length == OWN and counts and array.size != counts[comm.rank]:
+                    expected = f"expected {counts[comm.rank]} elements, as counted"
+                    raise ValueError(f"{name}: {expected}, got {array.size}")
+                share = fitting(name, array, length, comm.size, share)
                 asked = asked or (f" of {share}" if share else "")
-        counts = next((value[1] for value in given.values() if isinstance(value, tuple)), None)
-        for name, length in self.lengths.items():
-            mine = given[name]
-            if length == OWN and counts and mine is not None and mine.size != counts[comm.rank]:
-                expected = f"expected {counts[comm.rank]} elements, as counted"
-                raise ValueError(f"{name}: {expected}, got {mine.size}")
         sent, received = (array_of(given.get(name)) for name in ("sendbuf", "recvbuf"))
+        if sent is not None is not received and sent.dtype != received.dtype:
+            raise ValueError(f"recvbuf: expected {sent.dtype}, got {received.dtype}")
         if sent is not None is not received and np.may_share_memory(sent, received):
             raise ValueError("recvbuf: expected another array than sendbuf, or IN_PLACE for that")
         if "op" in given:
-            op = name_of("op", given["op"], REDUCTIONS)
-            kinds = {array.dtype.kind for array in (sent, received) if array is not None}
-            if op in ("MAX", "MIN") and "c" in kinds:
-                raise ValueError(f"op: expected one for complex numbers, got {op}")
-            given["op"], asked = (OBJECTS if self.pickled else ARRAYS)[op], f"{asked} by {op}"
+            op, given["op"] = operation(given["op"], received if sent is None else sent)
+            asked += f" by {op}"
         return f"{asked} with root {given['root']}" if "root" in given else asked
 
     def start(self, comm, given: dict) -> Iterator:
@@ -273,26 +271,23 @@ class Call(NamedTuple):
         return self.rounds(comm, **split)
 
 
+TO_EACH, COUNTED_TO_OWN = {"recvbuf": ALL, "sendbuf": EACH}, {"sendbuf": COUNTED, "recvbuf": OWN}
 BOTH, FROM_EACH = {"sendbuf": ALL, "recvbuf": ALL}, {"sendbuf": ALL, "recvbuf": EACH}
 OWN_TO_COUNTED = {"recvbuf": COUNTED, "sendbuf": OWN}
 CALLS = {
     "Barrier": Call(barrier),
     "Bcast": Call(broadcast, "buf root", {"buf": ALL}),
     "Gather": Call(gather, "sendbuf recvbuf root", FROM_EACH, "recvbuf", in_place=True),
-    "Scatter": Call(scatter, "sendbuf recvbuf root", {"recvbuf": ALL, "sendbuf": EACH}, "sendbuf"),
+    "Scatter": Call(scatter, "sendbuf recvbuf root", TO_EACH, "sendbuf"),
     "Allgather": Call(around, "sendbuf recvbuf", FROM_EACH, in_place=True),
-    "Gatherv": Call(gather, "sendbuf recvbuf root", OWN_TO_COUNTED, "recvbuf"),
-    "Scatterv": Call(
-        scatter, "sendbuf recvbuf root", {"recvbuf": OWN, "sendbuf": COUNTED}, "sendbuf"
-    ),
+    "Gatherv": Call(gather, "sendbuf recvbuf root", OWN_TO_COUNTED, "recvbuf", in_place=True),
+    "Scatterv": Call(scatter, "sendbuf recvbuf root", COUNTED_TO_OWN, "sendbuf"),
     "Allgatherv": Call(around, "sendbuf recvbuf", OWN_TO_COUNTED, in_place=True),
     "Alltoall": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": EACH, "recvbuf": EACH}),
     "Alltoallv": Call(all_to_all, "sendbuf recvbuf", {"sendbuf": COUNTED, "recvbuf": COUNTED}),
     "Scan": Call(scan, "sendbuf recvbuf op", BOTH, in_place=True),
     "Exscan": Call(functools.partial(scan, exclusive=True), "sendbuf recvbuf op", BOTH),
-    "Reduce_scatter_block": Call(
-        reduce_scatter, "sendbuf recvbuf op", {"recvbuf": ALL, "sendbuf": EACH}
-    ),
+    "Reduce_scatter_block": Call(reduce_scatter, "sendbuf recvbuf op", TO_EACH),
     "Allreduce": Call(allreduce, "sendbuf recvbuf op", BOTH, in_place=True),
     "Reduce": Call(reduce, "sendbuf recvbuf op root", BOTH, "recvbuf", in_place=True),
     "barrier": Call(barrier),
@@ -301,7 +296,7 @@ CALLS = {
     "scatter": Call(scatter, "sendobj root"),
     "allgather": Call(doubling, "sendobj"),
     "alltoall": Call(all_to_all, "sendobj"),
-    "allreduce": Call(allreduce_objects, "sendobj op"),
+    "allreduce": Call(reduce_objects, "sendobj op"),
     "reduce": Call(reduce_objects, "sendobj op root"),
     "scan": Call(scan_objects, "sendobj op"),
     "exscan": Call(functools.partial(scan_objects, exclusive=True), "sendobj op"),
@@ -380,14 +375,13 @@ class Calls:
     ):
         """Send an object and receive one at the same time."""
         into = self._receive(recvbuf, source, recvtag, pickled=True)
-        self._exchange(into, self._send(sendobj, dest, sendtag, pickled=True), status)
-        return into.object()
+        return self._exchange(into, self._send(sendobj, dest, sendtag, pickled=True), status)
 
     def Sendrecv_replace(
         self, buf, dest, sendtag=0, source=None, recvtag=None, status=None
     ) -> None:
         """Send an array and receive into it what comes instead."""
-        array = plain("buf", buf)
+        array = checked("buf", buf, writes=True)
         self.Sendrecv(array.copy(), dest, sendtag, array, source, recvtag, status)
 
     def Send_init(self, buf, dest: int, tag: int = 0) -> "Prepared":
@@ -400,7 +394,12 @@ class Calls:
 
     def iprobe(self, source: int | None = None, tag: int | None = None, status=None) -> bool:
         """Whether a message has come that such a receive would take; it stays where it is."""
-        return self._probed(self._receive(None, source, tag, pickled=True), status)
+        request = self._receive(None, source, tag, pickled=True)
+        request.taken = None if request.peer == NULL else request.world.probe(request)
+        there = request.peer == NULL or request.taken is not None
+        if there and status is not None:
+            request.describe(status)
+        return there
 
     def probe(self, source: int | None = None, tag: int | None = None, status=None) -> bool:
         """Wait until a message has come that such a receive would take."""
@@ -410,11 +409,13 @@ class Calls:
 
     Iprobe, Probe = iprobe, probe
 
-    def _exchange(self, into, out, status) -> None:
+    def _exchange(self, into, out, status):
+        out.apart(into)
         self._post(into)
         self._post(out)
         into.Wait(status)
         out.Wait()
+        return into.object()
 
     def round(self, to=None, sent=None, source=None, into=None) -> list:
         """Post what one round has: a receive, and then a send. Ranks count around."""
@@ -425,38 +426,35 @@ class Calls:
             requests.append(self._send(sent, to % self.size, 0, self.pickled))
         return [self._post(request) for request in requests]
 
-    def place(self, buf):
-        """The array that a round receives into; None for an object."""
-        return None if self.pickled else buf
-
     def _complete(self, name: str, call: Call, *arguments, **named):
         """Make a call that waits for its end."""
-        inside, given = self._called(name, call, arguments, named)
+        inside, given, _ = self._called(name, call, arguments, named)
         result = finish(call.start(inside, given))
         return result if inside.pickled else None
 
     def _begin(self, name: str, call: Call, *arguments, **named):
         """Begin with a call; it works on copies, whose results are seen after `Wait`."""
-        inside, given = self._called(name, call, arguments, named)
+        inside, given, filled = self._called(name, call, arguments, named)
         arrays = {}
         for key in call.lengths:
             if (array := array_of(given[key])) is not None:
                 arrays[key] = array, (work := array.copy())
                 given[key] = work if given[key] is array else (work, *given[key][1:])
-        return Begun(name, inside, arrays, call.start(inside, given))
+        return Begun(name, inside, arrays, filled, call.start(inside, given))
 
     def _called(self, name: str, call: Call, arguments: tuple, named: dict) -> tuple:
-        """The communicator for a call's messages alone, and the call's arguments by name."""
+        """The communicator of a call's messages alone, its arguments, and the array it fills."""
         self._entered()
         given = call.bind(name, arguments, named)
         if "root" in given:
             self._peer("root", given["root"])
         inside = self._inside(name, name + call.check(self, given))
         inside.pickled = call.pickled
-        filled = given.get("recvbuf", given.get("buf") if self.rank != given.get("root") else None)
+        at_root = self.rank == given.get("root")
+        filled = array_of(given.get("recvbuf", None if at_root else given.get("buf")))
         if filled is not None:
-            self._fills(array_of(filled))
-        return inside, given
+            self._fills(filled)
+        return inside, given, filled
 
     def _source(self, source: int) -> int:
         """A rank to receive from, or ANY: of None, or the number of an MPI that runs."""
@@ -484,23 +482,18 @@ class Calls:
         return self.members[rank]
 
 
-class Prepared(Waits):
-    """A message that `Start` begins with, as often as one likes; the calls of a request wait."""
+class Prepared:
+    """A message that `Start` begins with, as often as one likes: it is then like that request."""
 
     def __init__(self, begin: Callable):
-        self.begin, self.request = begin, None
+        self.begin, self.request = begin, Waits()
+
+    def __getattr__(self, name):
+        return getattr(self.request, name)
 
     def Start(self) -> None:
         """Begin with it once more."""
         self.request = self.begin()
-
-    def Wait(self, status=None) -> bool:
-        """Wait until it is done, if it has begun."""
-        return self.request is None or self.request.Wait(status)
-
-    def Test(self, status=None) -> bool:
-        """Whether it is done, or has not begun."""
-        return self.request is None or self.request.Test(status)
 
     def Free(self) -> None:
         """It is of no use from then on."""
@@ -522,8 +515,20 @@ def finish(rounds: Iterator):
         return end.value
 
 
-def checked(name: str, array, writes: bool = False) -> np.ndarray:
-    """The array, if it is C-contiguous and of numbers; TypeError or ValueError if not."""
+def operation(op, array: np.ndarray | None) -> tuple[str, Callable]:
+    """The name of an operation on arrays such as this one, or on objects, and its function."""
+    functions = OBJECTS if array is None else ARRAYS
+    if array is None and callable(op) and not any(is_named(op, name) for name in OBJECTS):
+        return "its own", op
+    name = name_of("op", op, functions)
+    if array is not None and array.dtype.kind not in KINDS[name]:
+        raise ValueError(f"op: expected one for {array.dtype}, got {name}")
+    return name, functions[name]
+
+
+def checked(name: str, buf, writes: bool = False) -> np.ndarray:
+    """The array of a buffer, which may be [array, count, type], or with one of these two alone."""
+    array, numbers = described(name, buf)
     if isinstance(array, np.generic) and not writes:
         array = np.asarray(array)  # as mpi4py does
     if not isinstance(array, np.ndarray):
@@ -534,12 +539,15 @@ def checked(name: str, array, writes: bool = False) -> np.ndarray:
         raise ValueError(f"{name}: expected a C-contiguous array, got strides {array.strides}")
     if writes and not array.flags.writeable:
         raise ValueError(f"{name}: expected a writeable array, got a read-only one")
-    return array
+    if not numbers:
+        return array
+    if len(numbers) > 1 or not is_whole(numbers[0]) or not 0 <= numbers[0] <= array.size:
+        raise ValueError(f"{name}: expected a count of at most {array.size}, got {numbers}")
+    return array.reshape(-1)[: numbers[0]]
 
 
-def fitting(name: str, array, length: int, size: int, share: str | None) -> str:
+def fitting(name: str, array: np.ndarray, length: int, size: int, share: str | None) -> str:
     """A rank's share of an array, as "4 float64"; it must be that of another array, if given."""
-    array = checked(name, array, name == "recvbuf")
     n = array.size
     if length == OWN:
         return share
@@ -552,16 +560,6 @@ def fitting(name: str, array, length: int, size: int, share: str | None) -> str:
     return mine
 
 
-def plain(name: str, buf):
-    """The array of a buffer, which may be [array, count], [array, type], [array, count, type]."""
-    array, numbers = described(name, buf)
-    if not numbers:
-        return array
-    if len(numbers) > 1 or not is_whole(numbers[0]) or not 0 <= numbers[0] <= array.size:
-        raise ValueError(f"{name}: expected a count of at most {array.size}, got {numbers}")
-    return array.reshape(-1)[: numbers[0]]
-
-
 def counted(name: str, buf, size: int) -> tuple:
     """The array of [array, counts], its counts and where each part begins, if that is given."""
     array, numbers = described(name, buf)
@@ -569,8 +567,8 @@ def counted(name: str, buf, size: int) -> tuple:
         numbers = numbers[0]  # (counts, places)
     if not numbers or np.shape(numbers[0]) != (size,):
         raise ValueError(f"{name}: expected [array, counts], with {size} counts, got {numbers}")
-    counts = list(map(int, numbers[0]))
-    places = list(numbers[1]) if len(numbers) > 1 else [0, *np.cumsum(counts[:-1]).tolist()]
+    counts, places = list(map(int, numbers[0])), (*numbers, None)[1]
+    places = [0, *np.cumsum(counts[:-1]).tolist()] if places is None else list(places)
     ends = [at + n for n, at in zip(counts, places, strict=True)]
     if min(counts) < 0 or max(ends) > array.size:
         raise ValueError(f"{name}: expected parts within {array.size} elements, got {counts}")
@@ -594,15 +592,6 @@ def described(name: str, buf) -> tuple:
 def array_of(buf):
     """The array of a buffer, which may have its counts with it."""
     return buf[0] if isinstance(buf, tuple) else buf
-
-
-def destination(buf, pickled: bool) -> np.ndarray | None:
-    """The array that a receive fills; an object needs none."""
-    if not pickled:
-        return checked("buf", plain("buf", buf), writes=True)
-    if buf is not None:
-        raise TypeError(f"buf: expected None, got {type(buf).__name__}; name the source")
-    return None
 
 
 def is_whole(number) -> bool:

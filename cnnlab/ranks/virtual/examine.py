@@ -100,7 +100,7 @@ def early_reads(play: Callable, plain: Replay) -> list[Fault]:
     faults = []
     for (rank, where), kind in plain.receives.items():
         if what := differs(play, plain, late=[(rank, where)]):
-            done = "Wait" if kind == "receive" else "Flush or Fence"
+            done = "Flush or Fence" if kind in ("Get", "Fetch_and_op") else "Wait"
             text = f"the buffer of this {kind} is read before {done}: {what}"
             faults.append(Fault("local concurrency", rank, written(where), text))
     return faults

@@ -17,7 +17,7 @@ CLASSES = {
     "invalid parameter": "an argument that no call may have",
     "parameter matching": "sender and receiver, or the ranks of a collective, disagree",
     "call matching": "a message or a collective that the other side never calls for",
-    "request lifecycle": "a request never waited for, or waited for twice",
+    "request lifecycle": "a request that is never waited for",
     "local concurrency": "a buffer touched while a message uses it",
     "message race": "a receive from any source, and the order of arrival decides what happens",
     "global concurrency": "two ranks at one place of a window, at the same time",
@@ -103,8 +103,9 @@ def deadlock(world) -> Deadlock:
 def misfit(world, rank: int) -> str:
     """The message for a rank from the one that it waits for, with another tag or communicator."""
     receive, _ = world.waiting[rank]
-    for send in world.mail.sends.get(rank, ()) if receive.kind == "receive" else ():
-        if send.rank == receive.peer and send.group not in world.calls:
+    of_program = receive.kind == "receive" and receive.group not in world.calls
+    for send in world.mail.sends.get(rank, ()) if of_program else ():
+        if send.group not in world.calls and (receive.any_source or send.rank == receive.peer):
             same = send.group == receive.group
             other = f"with tag {send.tag}" if same else "of another communicator"
             return f"; there is a message {other} from rank {send.rank}, {written(send.where)}"

@@ -32,17 +32,32 @@ class Status:
         return self.n_bytes // (self.itemsize if kind is None else np.dtype(kind).itemsize)
 
 
+mpi.INSTEAD["Status"] = Status  # that of virtual ranks
+
+
 class Waits:
-    """The calls of a request that are made of `Wait`, `Test` and `object`."""
+    """A request that is over, and calls that are made of `Wait`, `Test` and `object`."""
+
+    waited = True
+
+    def Wait(self, status=None) -> bool:
+        """Whether it is done, if need be after a while."""
+        return True
+
+    Test = Wait
+
+    def __getattr__(self, name):
+        raise AttributeError(f"request.{name}: the virtual world does not know it")
 
     def wait(self, status=None):
-        """Wait until it is done; the object received, if it is one."""
-        return self.Wait(status) and self.object()
+        """Wait until it is done; the object received, if it is one that nobody has had."""
+        before = self.waited
+        return self.Wait(status) and (None if before else self.object())
 
     def test(self, status=None):
-        """Whether it is done, and the object received."""
-        done = self.Test(status)
-        return done, self.object() if done else None
+        """Whether it is done, and the object received, if it is one that nobody has had."""
+        before, done = self.waited, self.Test(status)
+        return done, self.object() if done and not before else None
 
     @staticmethod
     def Waitall(requests, statuses=None) -> bool:
@@ -59,12 +74,19 @@ class Waits:
 
     @staticmethod
     def Waitany(requests, status=None) -> int:
-        """Wait until one of them is done that was not before; its place in the list."""
+        """Wait until one is done that was not before; its place in the list, or UNDEFINED."""
         left = [(k, request) for k, request in enumerate(requests) if not request.waited]
-        while True:
+        while left:
             for k, request in left:
                 if request.Test(status):
                     return k
+        return mpi.UNDEFINED
+
+    @staticmethod
+    def waitany(requests, status=None) -> tuple:
+        """Wait until one is done that was not before; its place, and the object received."""
+        k = Waits.Waitany(requests, status)
+        return k, None if k == mpi.UNDEFINED else requests[k].object()
 
     @staticmethod
     def waitall(requests) -> list:
@@ -96,12 +118,11 @@ class Request(Waits):
     done: float | None = None
     kept: bytes | None = None
     before: bytes | None = None  # if the message is seen only after `Wait`: what the buffer held
-    waited: tuple[str, int] | None = None
+    waited: bool = False
     taken: object = None  # by a receive: the send
     history: np.ndarray | None = None  # the events that its sender knows of, see `History`
     then: Callable | None = None  # goes on when it is done
     mode: str = ""  # of a send: "s" waits for its receiver, "b" for nobody
-    tested: bool = False  # `Test` said that it is done: to wait is no fault then, but for objects
 
     @property
     def any_source(self) -> bool:
@@ -124,25 +145,17 @@ class Request(Waits):
         return self.posted if self.arrives is None else self.arrives
 
     def Wait(self, status=None) -> bool:
-        """Wait until it is done."""
-        if self.tested:
-            return True
-        if self.waited:
-            text = f"expected one wait for each request, got one more after {written(self.waited)}"
-            raise self.fault(f"request: {text}", "request lifecycle", site())
-        self.world.wait(self)
-        self.finish(status)
+        """Wait until it is done, if it is not over already."""
+        if not self.waited:
+            self.world.wait(self)
+            self.finish(status)
         return True
 
     def Test(self, status=None) -> bool:
         """Whether it is done, and then it needs no `Wait`."""
         if not self.waited and self.world.test(self):
             self.finish(status)
-            self.tested = self.kind != "receive" or self.buffer is not None
-        return bool(self.waited)
-
-    def __getattr__(self, name):
-        raise AttributeError(f"request.{name}: the virtual world does not know it")
+        return self.waited
 
     def object(self):
         """The object received; None for an array or a send."""
@@ -156,11 +169,9 @@ class Request(Waits):
             self.deliver()
         if self.taken:
             self.world.history.learn(self.rank, self.taken.history)
-        self.waited, opened = self.where, self.world.open[self.rank]
-        if self in opened:  # else the call has waited itself
-            del opened[self]
-            self.waited = site()
-        if status is not None and self.kind != "send":
+        self.waited = True
+        self.world.open[self.rank].pop(self, None)
+        if status is not None and self.kind == "receive":
             self.describe(status)
         self.world.left()
 
@@ -229,9 +240,9 @@ class Request(Waits):
         if self.kept is not None:
             self.kept = self.buffer.tobytes()
 
-    def fault(self, text: str, kind: str, where: tuple | None = None) -> Exception:
+    def fault(self, text: str, kind: str) -> Exception:
         """A ValueError, blamed on the rank and line of this request."""
-        return blamed(ValueError(text), kind, self.rank, written(where or self.where))
+        return blamed(ValueError(text), kind, self.rank, written(self.where))
 
 
 class Begun(Request):
@@ -242,10 +253,12 @@ class Begun(Request):
     the results only then.
     """
 
-    def __init__(self, name: str, comm, arrays: dict[str, tuple], rounds: Iterator):
-        mine, into = (comm.world, comm.me, comm.me, 0, comm.group), arrays.get("recvbuf", [None])
-        super().__init__(name, *mine, None, into[0], comm.members, site(), before=b"")
+    def __init__(self, name: str, comm, arrays: dict[str, tuple], filled, rounds: Iterator):
+        mine = comm.world, comm.me, comm.me, 0, comm.group
+        super().__init__(name, *mine, None, filled, comm.members, site(), before=b"")
         self.rounds, self.round, self.receives, self.arrays = rounds, [], [], arrays
+        if filled is not None and comm.world.late(self):
+            raw(filled)[:] = ~raw(filled)
         self.kept = {name: array.tobytes() for name, (array, _) in arrays.items()}
         self.now = comm.world.clocks[comm.me]
         comm.world.open[comm.me][self] = None
@@ -288,13 +301,10 @@ class Begun(Request):
         if any(array.tobytes() != self.kept[name] for name, (array, _) in self.arrays.items()):
             raise self.touched()
 
-    def describe(self, status) -> None:
-        """A collective has neither source nor tag: the status stays as it is."""
-
     def deliver(self) -> None:
         """Copy the results to their places."""
-        for name, (array, result) in self.arrays.items():
-            if name != "sendbuf":
+        for array, result in self.arrays.values():
+            if array is self.buffer:
                 array[...] = result
 
 
@@ -348,11 +358,6 @@ class Mail:
             if send.rank not in heads and (receive := self.first(send)):
                 heads[send.rank] = send.here, send, receive
         return list(heads.values())
-
-    def pair(self, send: Request, receive: Request) -> None:
-        """They have met."""
-        self.sends[receive.rank].remove(send)
-        self.receives[receive.rank].remove(receive)
 
 
 def fits(send: Request, receive: Request) -> bool:

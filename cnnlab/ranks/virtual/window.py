@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cnnlab.ranks.mpi import REDUCTIONS, name_of
-from cnnlab.ranks.virtual.calls import ARRAYS, checked
+from cnnlab.ranks.mpi import name_of
+from cnnlab.ranks.virtual.calls import checked, operation
 from cnnlab.ranks.virtual.faults import blamed, site, written
 from cnnlab.ranks.virtual.messages import Request, raw
 
@@ -102,12 +102,13 @@ class Window:
 
     def Put(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Write an array to another rank's part; `target` is where, in units of its window."""
-        self._reach("Put", origin, target_rank, target)[:] = raw(origin)
+        origin, place = self._reach("Put", origin, target_rank, target)
+        place[:] = raw(origin)
 
     def Get(self, origin: np.ndarray, target_rank: int, target=None) -> None:
         """Read from another rank's part into an array, which has it after `Flush` or `Unlock`."""
-        place = self._reach("Get", origin, target_rank, target)
-        self.pending[target_rank][-1][2] = raw(origin), place.copy()
+        origin, place = self._reach("Get", origin, target_rank, target)
+        self._fetch("Get", origin, place.copy(), target_rank)
 
     def Accumulate(self, origin: np.ndarray, target_rank: int, target=None, op="SUM") -> None:
         """Add an array to another rank's part, each element at once."""
@@ -117,12 +118,12 @@ class Window:
         self, origin, result, target_rank: int, target_disp: int = 0, op="SUM"
     ) -> None:
         """Add one element to another rank's part, and fetch what was there before, at once."""
+        result = checked("result", result, writes=True)
         before = self._accumulate(origin, target_rank, target_disp, op)
-        self.pending[target_rank][-1][2] = raw(checked("result", result)), before
+        self._fetch("Fetch_and_op", result, before, target_rank)
 
-    def Lock(self, rank: int, lock_type="EXCLUSIVE", assertion: int = 0) -> None:
+    def Lock(self, rank: int, lock_type="LOCK_EXCLUSIVE", assertion: int = 0) -> None:
         """Begin to reach a rank's part, alone or, with a shared lock, together with others."""
-        lock_type = "LOCK_EXCLUSIVE" if lock_type == "EXCLUSIVE" else lock_type
         kind = name_of("lock_type", lock_type, ("LOCK_EXCLUSIVE", "LOCK_SHARED"))
         self._acquire(rank, kind == "LOCK_EXCLUSIVE")
 
@@ -146,8 +147,10 @@ class Window:
 
     def Unlock_all(self) -> None:
         """Wait until all that was begun is done, and give the locks back."""
-        self.Flush_all()
-        for rank in sorted(self.locked):
+        self._usable()
+        if len(self.locked) < self.comm.size:
+            raise ValueError("window: expected Lock_all before Unlock_all, got none")
+        for rank in range(self.comm.size):
             self.Unlock(rank)
 
     def Flush(self, rank: int) -> None:
@@ -157,12 +160,12 @@ class Window:
 
     def Flush_all(self) -> None:
         """Wait until all that this rank has begun is done."""
+        self._usable()
         for rank in list(self.pending):
             self._finish(rank)
 
     def Fence(self, assertion: int = 0) -> None:
         """All ranks: what came before is done, and what comes after begins."""
-        self._usable()
         self.Flush_all()
         self.comm.together("Fence")
         self.fenced = True
@@ -179,15 +182,22 @@ class Window:
         raise AttributeError(f"win.{name}: the virtual world does not know it")
 
     def _accumulate(self, origin, target_rank: int, target, op) -> np.ndarray:
-        name = name_of("op", op, REDUCTIONS)
-        place = self._reach(f"Accumulate by {name}", origin, target_rank, target)
+        name, function = operation(op, checked("origin", origin))
+        origin, place = self._reach(f"Accumulate by {name}", origin, target_rank, target)
         before, there = place.copy(), place.view(origin.dtype)
-        ARRAYS[name](there, origin.reshape(-1), out=there)
+        function(there, origin.reshape(-1), out=there)
         return before
 
-    def _reach(self, kind: str, origin: np.ndarray, rank: int, target) -> np.ndarray:
-        """The bytes of another's part that an array stands for, once it is this rank's turn."""
-        n_bytes = raw(checked("origin", origin)).size
+    def _fetch(self, kind: str, array: np.ndarray, value: np.ndarray, rank: int) -> None:
+        """Deliver what was fetched once it is done; until then the array is the call's."""
+        if self.world.late(self._request(kind, rank)):
+            raw(array)[:] = ~raw(array)
+        self.pending[rank][-1][2].append((raw(array), raw(array).tobytes(), value))
+
+    def _reach(self, kind: str, origin, rank: int, target) -> tuple[np.ndarray, np.ndarray]:
+        """The array, and the bytes of another's part for it, once it is this rank's turn."""
+        origin = checked("origin", origin, kind == "Get")
+        n_bytes = origin.nbytes
         peer, part = self.comm._peer("target_rank", rank), self.parts[rank]
         self._in_epoch(rank)
         first = part.disp_unit * (target[0] if isinstance(target, list | tuple) else target or 0)
@@ -196,20 +206,18 @@ class Window:
                 f"target: expected a place in {part.memory.size} bytes of rank {rank}, got "
                 f"{n_bytes} bytes from {first} on"
             )
-        request = self._in_turn(kind, rank, n_bytes)
+        self._in_turn(kind, rank, n_bytes)
         begin, carry = self.world.clocks[self.me], self.world.network.carry
         if kind == "Get":  # what is fetched is sent once it was asked for
             _, done = carry(self.world.busy, peer, self.me, n_bytes, begin + self._latency(rank))
-            if self.world.late(request):
-                raw(origin)[:] = ~raw(origin)  # what it holds until then is nobody's business
         else:
             _, done = carry(self.world.busy, self.me, peer, n_bytes, begin)
             done += self._latency(rank)  # until this rank knows
         access = Access(self.me, kind, first, first + n_bytes, site())
         alone(self.world, part, access)
-        lent = raw(origin), raw(origin).tobytes()  # until it is done, the array is the call's
-        self.pending.setdefault(rank, []).append([done, lent, None, access])
-        return part.memory[first : first + n_bytes]
+        lent = [] if kind == "Get" else [(raw(origin), raw(origin).tobytes(), None)]
+        self.pending.setdefault(rank, []).append((done, access, lent))
+        return origin, part.memory[first : first + n_bytes]
 
     def _acquire(self, rank: int, alone: bool) -> None:
         self._usable()
@@ -233,21 +241,21 @@ class Window:
             over, request = self.world.history.event(self.me), self._request("Flush", rank)
             request.done = max(done for done, *_ in pending)
             self.world.wait(request)
-            for _, (array, kept), _, access in pending:
+            for _, access, lent in pending:
                 access.over = over
-                if array.tobytes() != kept:
+                if any(array.tobytes() != kept for array, kept, _ in lent):
                     got = f"got a changed one of {access}"
                     text = f"window: expected an array left alone until Flush or Fence, {got}"
                     place = self.me, written(access.where)
                     raise blamed(ValueError(text), "local concurrency", *place)
-            for place, value in [fetched for _, _, fetched, _ in pending if fetched]:
-                place[:] = value
+            for array, _, value in [each for *_, lent in pending for each in lent]:
+                if value is not None:
+                    array[:] = value
 
     def _in_turn(self, kind: str, rank: int, n_bytes: int = 0) -> Request:
         """Charge a call, and let those go on who are behind: what they do comes first."""
         request = self._request(kind, rank)
-        self.world.charge(self.me, request.peer, n_bytes)
-        self.world.in_turn(request)
+        self.world.charge(request, n_bytes)
         return request
 
     def _request(self, kind: str, rank: int) -> Request:

@@ -27,7 +27,7 @@ from cnnlab.runtime.arguments import at_least
 
 SHORTEST_POLL = 1e-7  # seconds: a question takes time, so that an answer comes
 RAISED = "raised by rank"  # begins a note that says which rank raised an error
-PATIENCE = 100_000  # questions in turn, while nobody else can go on
+PATIENCE = 100_000  # vain questions of all ranks together, a tenth as many of each of them
 
 
 class World:
@@ -72,7 +72,8 @@ class World:
         self.resources: dict[object, tuple[str, int, tuple]] = {}  # not freed yet: what, whose
         self.calls: dict = {}  # collectives that some have called, and not all
         self.asking: set[int] = set()  # ranks whose question waits for those behind
-        self.asked, self.history, self.windows = 0, faults.History(self.size), {}
+        self.vain, self.asked = {}, {}  # each rank's questions that led nowhere; its clock then
+        self.history, self.windows = faults.History(self.size), {}
         self.agenda: list[Callable] = []  # what goes on when a message is done
         self.going_on = False
         ranks = [greenlet(self._rank) for _ in range(self.size)]
@@ -167,10 +168,9 @@ class World:
 
     def test(self, request: Request) -> bool:
         """Whether a request is done now."""
-        there = self._ask(request)
-        while there:
+        self._ask(request)
+        while there := self._arrived(request):
             self._meet(*self.choose(there)[1:])
-            there = self._arrived(request)
         return request.done is not None and request.done <= self.clocks[request.rank]
 
     def probe(self, request: Request) -> Request | None:
@@ -178,7 +178,6 @@ class World:
         self._ask(request)
         sent = [send for send in self.mail.sends.get(request.rank, ()) if fits(send, request)]
         there = [send for send in sent if send.here <= self.clocks[request.rank]]
-        self.asked = 0 if there else self.asked
         return min(there, key=lambda send: (send.here, send.rank), default=None)
 
     def until(self, at: float) -> float:
@@ -202,22 +201,26 @@ class World:
                 return self._meet(*self.choose(there)[1:])
         return self._sleep(request.rank, request, at)
 
-    def _ask(self, request: Request) -> list[tuple]:
-        """What has come, once a question has taken its time, and those behind it have gone on."""
+    def _ask(self, request: Request) -> None:
+        """Let a question take its time, and those go on who are behind it."""
         rank = request.rank
         self.entered(rank)
+        weight = 0.25 if self.clocks[rank] > self.asked.get(rank, 0.0) else 1  # it has computed
         self._pass(rank, "wait", max(self.link.call, SHORTEST_POLL))
+        self.asked[rank] = self.clocks[rank]
         self.asking.add(rank)
         self.in_turn(request)
         self.asking.remove(rank)
         in_vain = request.done is None and not self.mail.undecided(rank)
         in_vain = in_vain and not any(fits(s, request) for s in self.mail.sends.get(rank, ()))
-        self.asked = self.asked + 1 if in_vain and self.due.keys() <= self.asking else 0
-        if self.asked > PATIENCE:
+        if not in_vain or not self.due.keys() <= self.asking:
+            self.vain.clear()
+        self.vain[rank] = self.vain.get(rank, 0) + weight
+        each = [self.vain.get(other, 0) for other in (rank, *self.due)]
+        if min(each) > PATIENCE / 10 and sum(each) > PATIENCE:
             self.waiting[rank] = request, site()
             raise faults.deadlock(self)
         self.left()
-        return self._arrived(request)
 
     def _carry(self, send: Request, begin: float) -> None:
         """The message leaves at `begin`, or when the links on its way are free."""
@@ -230,15 +233,17 @@ class World:
         while self._next() < self.clocks[request.rank]:
             self._sleep(request.rank, request, self.clocks[request.rank])
 
-    def charge(self, rank: int, peer: int, n_bytes: int) -> None:
-        """Let the time of a call pass on a rank."""
-        self.entered(rank)
-        self._pass(rank, "send", self.link.call, peer, n_bytes)
+    def charge(self, request: Request, n_bytes: int) -> None:
+        """Let the time of a call pass on a rank, and those go on who are behind it then."""
+        self.entered(request.rank)
+        self._pass(request.rank, "send", self.link.call, request.peer, n_bytes)
         self.left()
+        self.in_turn(request)
 
     def _meet(self, send: Request, receive: Request) -> None:
         """The message goes to a receive that could have had another one."""
-        self.mail.pair(send, receive)
+        self.mail.sends[receive.rank].remove(send)
+        self.mail.receives[receive.rank].remove(receive)
         self._match(send, receive)
 
     def _match(self, send: Request, receive: Request) -> None:
@@ -379,26 +384,21 @@ class Comm(calls.Calls):
         return inside
 
     def _fills(self, array: np.ndarray) -> None:
-        if self.world.windows:
-            received(self.world, self.me, array, site())
+        received(self.world, self.me, array, site())
 
     def _send(self, what, dest: int, tag: int, pickled: bool = False, mode: str = "") -> Request:
         self._entered()
-        buffer = None if pickled else calls.checked("buf", calls.plain("buf", what))
+        buffer = None if pickled else calls.checked("buf", what)
         data = pickle.dumps(what) if pickled else buffer.tobytes()
         ends = self._end("dest", dest), self._tag(tag, False)
         return self._request("send", *ends, data, buffer, mode)
 
     def _receive(self, buf, source: int, tag: int, pickled: bool = False) -> Request:
         self._entered()
-        buffer = calls.destination(buf, pickled)
+        if pickled and buf is not None:
+            raise TypeError(f"buf: expected None, got {type(buf).__name__}; name the source")
+        buffer = None if pickled else calls.checked("buf", buf, writes=True)
         return self._request("receive", self._source(source), self._tag(tag, True), None, buffer)
-
-    def _probed(self, request: Request, status) -> bool:
-        request.taken = self.world.probe(request)
-        if request.taken and status is not None:
-            request.describe(status)
-        return request.taken is not None
 
     def _request(self, kind: str, peer: int, tag: int, data, buffer, mode: str = "") -> Request:
         mine = self.world, self.me, peer, tag, self.group
@@ -422,10 +422,6 @@ class Comm(calls.Calls):
         self.world.open[self.me][request] = None
         self.world.left()
         return request
-
-    def _exchange(self, into: Request, out: Request, status) -> None:
-        out.apart(into)
-        super()._exchange(into, out, status)
 
 
 class Cart(Comm):

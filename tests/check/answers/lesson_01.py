@@ -4,12 +4,7 @@ import numba
 import numpy as np
 
 from cnnlab.kernels import KERNELS
-from cnnlab.lessons.lesson_01 import (
-    bias_gradient,
-    filter_that_tells,
-    input_gradient,
-    wrong_numbers,
-)
+from cnnlab.lessons.lesson_01 import bias_gradient, filter_that_tells, input_gradient, wrong_numbers
 
 
 def bias_by_numpy(dz, db):

@@ -5,11 +5,7 @@ import functools
 import numba
 import numpy as np
 
-from cnnlab.lessons.lesson_02 import (
-    by_images,
-    max_with_winners,
-    repaired,
-)
+from cnnlab.lessons.lesson_02 import by_images, max_with_winners, repaired
 
 
 def of_windows(x, z, winner, stride=4, *, first=True, begin=-np.inf):

@@ -97,11 +97,7 @@ def other_arguments(theta, v, g):
     theta -= v
 
 
-RIGHT = [
-    (cause, "divided by the full batch"),
-    (accumulated, one_step),
-    (momentum, in_place),
-]
+RIGHT = [(cause, "divided by the full batch"), (accumulated, one_step), (momentum, in_place)]
 WRONG = [
     (cause, ..., "not yet answered"),
     (cause, "never shuffled", "never shuffled"),

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_53 import (
-    adamw,
-    challenge_lars,
-    corrected,
-    critical_batch,
-    nesterov,
-)
+from cnnlab.lessons.lesson_53 import adamw, challenge_lars, corrected, critical_batch, nesterov
 
 
 def averaged(m, v, g):

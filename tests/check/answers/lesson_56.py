@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_56 import (
-    bfloat16,
-    challenge_vote,
-    feedback,
-    five_in_a_byte,
-    pays_below,
-)
+from cnnlab.lessons.lesson_56 import bfloat16, challenge_vote, feedback, five_in_a_byte, pays_below
 
 
 def fed_back(g, residual, quantise):

@@ -87,11 +87,7 @@ def greedy(seconds, sizes, cost):
 
 
 SPOTS = ["calls", "launches", "rendezvous", "last bucket", "shared link"]
-RIGHT = [
-    (broadcast, by_places),
-    (challenge_soonest, forward),
-    (diagnosis, SPOTS),
-]
+RIGHT = [(broadcast, by_places), (challenge_soonest, forward), (diagnosis, SPOTS)]
 WRONG = [
     (broadcast, whole, "rounds on each GPU"),
     (broadcast, by_rank, "has something else"),

@@ -1,76 +1,18 @@
 """Programs that make most calls, for virtual ranks and for real ones."""
 
+import functools
+
 import numpy as np
 
 from cnnlab.ranks import mpi
-from cnnlab.ranks.virtual import Status
-
-
-def every_call(comm):
-    """What a rank gets from each call."""
-    rank, size, root, got = comm.Get_rank(), comm.Get_size(), comm.Get_size() - 1, {}
-    mine, total = np.arange(6.0) + rank, np.zeros(6)
-    whole = np.arange(3.0 * size).reshape(size, 3) * (rank + 1)
-
-    for op in ("SUM", "MAX", "MIN", "PROD"):
-        comm.Allreduce(mine, total, getattr(mpi, op))
-        got["Allreduce", op] = total.tolist()
-        comm.Reduce(mine, total if rank == root else None, getattr(mpi, op), root)
-        got["Reduce", op] = total.tolist()
-        got["allreduce", op] = comm.allreduce(rank + 2, getattr(mpi, op))
-        got["reduce", op] = comm.reduce(rank + 2, getattr(mpi, op), root)
-    total[:] = mine
-    comm.Allreduce(mpi.IN_PLACE, total)
-    long = np.arange(9001.0) * (rank + 1)
-    comm.Allreduce(mpi.IN_PLACE, long)
-    got["in place"] = total.tolist(), float(long.sum())
-
-    request = comm.Iallreduce(mine, total)
-    request.Wait()
-    comm.Ibarrier().Wait()
-    got["Iallreduce"] = total.tolist()
-    row, counts = whole[rank].copy(), [r % 3 for r in range(size)]
-    part = np.arange(counts[rank]) + float(rank)
-    others = np.zeros_like(whole)
-    comm.Alltoall(whole, others)
-    got["Alltoall"] = others.tolist()
-    comm.Allgather(row, others)
-    got["Allgather"] = others.tolist()
-    flat = np.zeros(sum(counts))
-    comm.Allgatherv(part, (flat, counts))
-    got["Allgatherv"] = flat.tolist()
-    comm.Gather(row, others if rank == root else None, root)
-    got["Gather"] = others.tolist()
-    comm.Scatter(whole if rank == root else None, row, root)
-    comm.Bcast(mine, root)
-    comm.Barrier()
-    got["copies"] = row.tolist(), mine.tolist()
-
-    items = [(rank, r) for r in range(size)]
-    got["objects"] = (
-        comm.alltoall(items),
-        comm.scatter(items if rank == root else None, root),
-        comm.allgather({rank}),
-        comm.gather(rank, root),
-        comm.bcast(str(rank), root),
-    )
-    half = comm.Split(rank % 2, -rank)
-    got["Split"] = half.rank, half.size, half.allreduce(rank)
-    half.Free()
-    return got
 
 
 def windows(comm):
     """What a rank gets from windows."""
-    rank, size, one = comm.rank, comm.size, np.ones(1)
-    part = np.zeros(4)
-    window = mpi.Win.Create(part, 8, comm=comm)
+    rank, one = comm.rank, np.ones(1)
+    window = mpi.Win.Create(np.zeros(4), 8, comm=comm)
     window.Fence()
-    window.Put(np.full(1, rank + 1.0), (rank + 1) % size, 1)
     window.Accumulate(np.full(2, rank + 1.0), 0, 2, op=mpi.SUM)
-    window.Fence()
-    put, read = part[1], np.zeros(1)
-    window.Get(read, (rank + 1) % size, 1)
     window.Fence()
     window.Lock(0)
     seen = np.zeros(1)
@@ -91,106 +33,134 @@ def windows(comm):
     window.Get(seen, 0, 2)
     window.Unlock(0)
     window.Free()
-    return [float(put), float(read[0]), float(seen[0])], everything
+    return float(seen[0]), everything
 
 
-def common(comm):
-    """What a rank gets from calls that students make, by what they are."""
-    rank, size, got = comm.rank, comm.size, {}
-    right, left = (rank + 1) % size, (rank - 1) % size
-    mine, room = np.full(4, rank + 1.0), np.zeros(4)
-    ends = {"dest": right, "sendtag": 1, "source": left, "recvtag": 1}
+def mine(c, n=2):
+    return np.full(n, c.rank + 1.0)
 
-    def show(name, value=room):
-        got[name] = np.array(value).tolist()
-        room[:] = 0
 
-    comm.Sendrecv(sendbuf=[mine, 2, mpi.DOUBLE], recvbuf=[room, mpi.DOUBLE], **ends)
-    show("described")
-    swapped = mine.copy()
-    comm.Sendrecv_replace([swapped, 4], **ends)
-    show("replaced", swapped)
-    for name in ("Issend", "Irsend"):
-        request = comm.Irecv(room, source=left)
-        comm.Barrier()
-        sent = getattr(comm, name)(mine, dest=right)
-        while not request.Test():
-            pass
-        request.Wait()
-        sent.Wait()
-        show(name)
-    later = comm.issend(obj={rank}, dest=right)
-    show("issend", sorted(comm.recv(source=left)))
-    later.wait()
-    requests = [comm.Irecv([room, 4], source=left), comm.Isend(buf=mine, dest=right)]
-    first = mpi.Request.Waitany(requests[:1])
-    mpi.Request.Waitall(requests)
-    show("any", [first, *room])
-    requests = [comm.Irecv(room, source=left), comm.Isend(mine, dest=right), comm.Ibarrier()]
-    while not mpi.Request.Testall(requests):
+def pair(c, send, receive):
+    """What rank 1 receives when rank 0 has sent."""
+    if c.rank == 0:
+        send()
+    return receive() if c.rank == 1 else None
+
+
+def into(n, call):
+    """An array of n numbers that a call has filled, and what the call returns."""
+    return (room := np.zeros(n)), call(room)
+
+
+def described(c, receive):
+    """What a status says of a message of three numbers."""
+
+    def received():
+        result = receive(s := mpi.Status())
+        return result, s.Get_source(), s.Get_tag(), s.Get_count(mpi.DOUBLE)
+
+    return pair(c, lambda: c.Send(np.ones(3), 1, 5), received)
+
+
+def around(c, wait, receive="Irecv", send="Isend"):
+    """What comes from the left of a ring, waited for in some way, and once more."""
+    room, at = np.zeros(2), ends(c)
+    left = getattr(c, receive)(room, source=at["source"])
+    begun = [left, getattr(c, send)(mine(c), dest=at["dest"])]
+    return wait(begun), mpi.Request.Waitall(begun), room
+
+
+def until(test):
+    while not test():
         pass
-    mpi.Request.Waitall(requests)
-    show("all")
-    begun = comm.Recv_init(room, source=left), comm.Send_init(mine, dest=right)
+
+
+def asked(request):
+    until(lambda: request.test()[0])
+    return request.wait()
+
+
+def started(requests):
     for _ in range(2):
-        mpi.Request.Startall(begun)
-        mpi.Request.Waitall(begun)
-    show("again and again")
-    status = status_of(comm)
-    sent = comm.Isend(mine[:3], dest=right, tag=5)
-    comm.Probe(source=left, tag=5, status=status)
-    assert comm.iprobe(left, 5) and not comm.Iprobe(left, 6)
-    comm.Recv(room, left, mpi.ANY_TAG, status)
-    sent.Wait()
-    seen = status.Get_source() == left, status.Get_tag(), status.Get_count(mpi.DOUBLE)
-    show("status", [*seen, *room])
-
-    counts = [r % 3 + 1 for r in range(size)]
-    part, whole = np.arange(counts[rank]) + 10.0 * rank, np.zeros(sum(counts) + 1)
-    places = np.cumsum([1, *counts[:-1]]).tolist()
-    comm.Allgatherv(part, [whole, counts, places, mpi.DOUBLE])
-    show("Allgatherv", whole)
-    comm.Gatherv(sendbuf=part, recvbuf=[2 * whole, (counts, places)], root=0)
-    all_of_it = np.zeros(sum(counts))
-    comm.Gatherv(part, [all_of_it, counts] if rank == 0 else None, root=0)
-    show("Gatherv", all_of_it)
-    back = np.zeros_like(part)
-    comm.Scatterv([all_of_it, counts] if rank == 0 else None, back, root=0)
-    show("Scatterv", back)
-    rows, columns = np.arange(float(size)) + 100 * rank, np.zeros(size)
-    comm.Alltoallv([rows, [1] * size], [columns, [1] * size])
-    show("Alltoallv", columns)
-    one = np.zeros(1)
-    comm.Reduce_scatter_block(rows, one)
-    show("Reduce_scatter_block", one)
-    comm.Scan(mine, room, op=mpi.SUM)
-    show("Scan")
-    comm.Exscan(mine, room)
-    show("Exscan", room if rank else 0)
-    comm.Allreduce([mine, mpi.DOUBLE], [room, mpi.DOUBLE], op=mpi.PROD)
-    show("Allreduce")
-    comm.Bcast([mine, 4, mpi.DOUBLE], root=size - 1)
-    show("Bcast", mine)
-    same = comm.Dup()
-    got["objects"] = comm.scan(rank), comm.exscan(rank), same.allreduce(1)
-    same.Free()
-    line = comm.Create_cart([size], periods=[False])
-    grid = comm.Create_cart([size, 1], periods=[True, False])
-    beyond = [end == mpi.PROC_NULL for end in (*line.Shift(0, 1), *grid.Shift(1, 1))]
-    got["grid"] = grid.Get_coords(grid.Get_rank()), grid.Shift(0, 1), grid.Get_cart_rank([-1, 0])
-    got["edges"] = beyond
-    line.Free()
-    grid.Free()
-    return got
+        mpi.Request.Startall(requests)
+        places = {mpi.Request.Waitany(requests) for _ in range(3)}
+    return places == {0, 1, mpi.UNDEFINED}
 
 
-def status_of(comm):
-    """An empty status of the world that a communicator belongs to."""
-    if hasattr(comm, "compute"):
-        return Status()
-    from mpi4py import MPI
+def freed(comm, *results):
+    comm.Free()
+    return results
 
-    return MPI.Status()
+
+def reached(c, call, array, locks=False):
+    """A rank's part of a window, and an array, after a call that puts or gets it."""
+    window, part, right = mpi.Win.Create(a := mine(c), 8, comm=c), a, (c.rank + 1) % c.size
+    window.Lock(right, mpi.LOCK_SHARED) if locks else window.Fence()
+    getattr(window, call)([array, mpi.DOUBLE], right, 1)
+    window.Unlock(right) if locks else window.Fence()
+    window.Free()
+    return part, array
+
+
+def ends(c):
+    return {"dest": (c.rank + 1) % c.size, "source": (c.rank - 1) % c.size}
+
+
+def counts(c):
+    return list(range(1, c.size + 1))
+
+
+# Calls as students write them, by name; with those of EXPECTED they are fifty.
+FIFTY = {
+    "send, recv": lambda c: pair(c, lambda: c.send([7], dest=1, tag=3), lambda: c.recv(tag=3)),
+    "isend, irecv": lambda c: pair(c, lambda: c.isend(7, 1).wait(), lambda: c.irecv().wait()),
+    "Send, Recv": lambda c: pair(c, lambda: c.Send(np.ones(2), 1), lambda: into(3, c.Recv)),
+    "[x, TYPE]": lambda c: into(2, lambda a: c.Allreduce([mine(c), mpi.DOUBLE], [a, 2])),
+    "sendrecv": lambda c: c.sendrecv(c.rank, **ends(c)),
+    "Sendrecv_replace": lambda c: into(2, lambda a: c.Sendrecv_replace([a, 2], **ends(c))),
+    "Isend, Irecv, Waitall": lambda c: around(c, mpi.Request.Waitall),
+    "Waitany": lambda c: around(c, lambda both: mpi.Request.Waitany(both[:1])),
+    "waitany": lambda c: around(c, lambda both: mpi.Request.waitany(both[:1])),
+    "Waitall of none": lambda c: mpi.Request.Waitall([]),
+    "Testall": lambda c: around(c, lambda both: until(lambda: mpi.Request.Testall(both))),
+    "test, wait": lambda c: pair(c, lambda: c.send(7, 1), lambda: asked(c.irecv(source=0))),
+    "Startall": lambda c: around(c, started, "Recv_init", "Send_init"),
+    "PROC_NULL": lambda c: (c.Send(mine(c), mpi.PROC_NULL), c.iprobe(source=mpi.PROC_NULL)),
+    "Status": lambda c: described(c, lambda status: into(3, lambda a: c.Recv(a, status=status))),
+    "Probe": lambda c: described(
+        c, lambda status: (c.Probe(tag=5, status=status), into(3, c.Recv))
+    ),
+    "Get_processor_name": lambda c: mpi.Get_processor_name(),
+    "scan, exscan": lambda c: (c.scan(c.rank + 1, op=mpi.PROD), c.exscan(c.rank)),
+    "MAXLOC": lambda c: c.allreduce((-abs(c.rank - 1), c.rank), op=mpi.MAXLOC),
+    "LOR": lambda c: (
+        c.allreduce(c.rank, op=mpi.LOR),
+        c.Allreduce(mine(c) > 1, a := np.zeros(2, "?"), mpi.LAND) or a,
+    ),
+    "Op.Create": lambda c: c.allreduce(str(c.rank), op=mpi.Op.Create(lambda a, b, kind: a + b)),
+    "IN_PLACE": lambda c: (
+        c.Allreduce(mpi.IN_PLACE, a := mine(c)) or a,
+        c.Allgather(mpi.IN_PLACE, b := mine(c, 2 * c.size)) or b,
+        c.Reduce(mpi.IN_PLACE if c.rank == 0 else mine(c), d := mine(c)) or d,
+    ),
+    "Gatherv, no places": lambda c: into(
+        99, lambda a: c.Gatherv(mine(c, c.rank + 1), [a, counts(c), None, mpi.DOUBLE])
+    ),
+    "Allgatherv, places": lambda c: into(
+        99,
+        lambda a: c.Allgatherv(mine(c, c.rank + 1), [a, (counts(c), range(1, 90, 10)[: c.size])]),
+    ),
+    "Exscan": lambda c: into(2, lambda a: c.Exscan(mine(c), a if c.rank else mine(c))),
+    "Split, Dup": lambda c: freed(h := c.Split(c.rank % 2, -c.rank), h.rank, h.Dup().Free()),
+    "Create_cart": lambda c: freed(
+        g := c.Create_cart([c.size, 1], periods=[True, False]),
+        g.Shift(0, 1),
+        [end == mpi.PROC_NULL for end in g.Shift(1, 1)],
+        (g.Get_coords(g.Get_rank()), g.Get_cart_rank([-1, 0])),
+    ),
+    "Put [x, TYPE]": lambda c: reached(c, "Put", np.ones(1)),
+    "Lock, Get": lambda c: reached(c, "Get", np.ones(1), locks=True),
+}
 
 
 UFUNCS = {"SUM": np.add, "PROD": np.multiply, "MAX": np.maximum, "MIN": np.minimum}
@@ -211,6 +181,13 @@ EXPECTED = {
     "scatter": lambda a, op, root, rank: parts(a[root], len(a))[rank],
     "allgather": lambda a, op, root, rank: list(a),
     "alltoall": lambda a, op, root, rank: [parts(row, len(a))[rank] for row in a],
+    "Scan": lambda a, op, root, rank: op.accumulate(a)[rank],
+    "Reduce_scatter_block": lambda a, op, root, rank: parts(op.reduce(a), len(a))[rank],
+    "Gatherv": lambda a, op, root, rank: np.concatenate(uneven(a)) if rank == root else None,
+    "Allgatherv": lambda a, op, root, rank: np.concatenate(uneven(a)),
+    "Scatterv": lambda a, op, root, rank: uneven(a)[rank],
+    "Alltoallv": lambda a, op, root, rank: np.stack([parts(row, len(a))[rank] for row in a]),
+    "Sendrecv": lambda a, op, root, rank: a[rank - 1],
 }
 
 
@@ -218,12 +195,17 @@ def parts(row, size):
     return row.reshape(size, -1)
 
 
-def one_call(comm, name, a, op, root, begun):
-    """The result of one call on a rank."""
-    mine, named = a[comm.rank].copy(), {}
-    if "reduce" in name.lower():
+def uneven(a):
+    """Of each row its beginning: none of it, one number, two and so on, as far as there are any."""
+    return [row[: r % 3] for r, row in enumerate(a)]
+
+
+def one_call(comm, name, a, op, root, begun, wrong=False):
+    """The result of one call on a rank; if it is wrong, where MPI sees that on all ranks alike."""
+    mine, named, lengths = a[comm.rank].copy(), {}, list(map(len, uneven(a)))
+    if "reduce" in name.lower() or name == "Scan":
         named["op"] = getattr(mpi, op)
-    if name.lower() in ("bcast", "reduce", "gather", "scatter"):
+    if name.lower().removesuffix("v") in ("bcast", "reduce", "gather", "scatter"):
         named["root"] = root
     if name.islower():
         each = np.add if op in ("SUM", "PROD") else list  # an object that is an array, or is not
@@ -233,8 +215,18 @@ def one_call(comm, name, a, op, root, begun):
         return getattr(comm, name)(given, **named)
     result = EXPECTED[name](a, UFUNCS[op], root, comm.rank)
     result = mine if name == "Bcast" else None if result is None else np.zeros_like(result)
-    arrays = [result] if name == "Bcast" else [mine, result]
-    if begun:
+    if wrong and name in ("Allreduce", "Scan"):
+        result = np.zeros(mine.size + 1, a.dtype) if op == "SUM" else mine.astype(complex)
+    shares = [comm.size * [mine.size // comm.size]]
+    arrays = {
+        "Bcast": [result],
+        "Gatherv": [mine[: lengths[comm.rank]], None if result is None else [result, lengths]],
+        "Allgatherv": [mine[: lengths[comm.rank]], [result, lengths]],
+        "Scatterv": [[np.concatenate(uneven(a)), lengths], result],
+        "Alltoallv": [[mine, *shares], [result, *shares]],
+        "Sendrecv": [mine, (comm.rank + 1) % comm.size, 0, result, (comm.rank - 1) % comm.size],
+    }.get(name, [mine, result])
+    if begun and name != "Sendrecv":
         request = getattr(comm, "I" + name.lower())(*arrays, **named)
         if hasattr(comm, "compute"):
             comm.compute(1e-5 * comm.rank)
@@ -245,12 +237,36 @@ def one_call(comm, name, a, op, root, begun):
 
 
 def drawn(comm, n=80):
-    """What a rank gets from so many calls that are drawn."""
+    """What a rank gets from so many calls that are drawn, some of which are refused."""
     rng, results = np.random.default_rng(comm.size), []
     for _ in range(n):
         name, op = rng.choice(list(EXPECTED)), rng.choice(list(UFUNCS))
-        root, k, begun = rng.integers(comm.size), rng.integers(3), rng.integers(2)
-        a = rng.integers(1, 4, (comm.size, comm.size * k)).astype(rng.choice(["f4", "f8", "i8"]))
-        result = one_call(comm, str(name), a, str(op), int(root), begun)
-        results.append((str(name), str(op), np.array(result).tolist()))
+        root, k, *how = rng.integers(comm.size), rng.integers(3), *rng.integers(2, size=2)
+        kind = rng.choice(["f4", "f8", "i8", "?"])
+        a = rng.integers(1, 4, (comm.size, comm.size * k)).astype(kind)
+        try:
+            result = np.array(one_call(comm, str(name), a, str(op), int(root), *how)).tolist()
+        except (ValueError, RuntimeError):  # MPI's own are such
+            result = "refused"
+        results.append((str(name), str(op), result))
     return results
+
+
+def of_all(c, name):
+    """The result of a call that all ranks make."""
+    return one_call(c, name, np.arange(2.0 * c.size**2).reshape(c.size, -1), "SUM", 1, False)
+
+
+FIFTY |= {name: functools.partial(of_all, name=name) for name in EXPECTED}
+
+
+def listed(result):
+    """Lists in place of arrays."""
+    if isinstance(result, tuple | list):
+        return [listed(one) for one in result]
+    return result.tolist() if isinstance(result, np.ndarray) else result
+
+
+def fifty(comm):
+    """What a rank gets from each of them."""
+    return {name: listed(call(comm)) for name, call in FIFTY.items()}

@@ -126,6 +126,15 @@ def ends_early(comm, right=False):
     comm.Barrier()  # here
 
 
+def message_to_a_barrier(comm, right=False):
+    if comm.rank == 0:
+        comm.Send(np.ones(2), 1)
+    elif comm.rank == 1 and right:
+        comm.Recv(np.ones(2), 0)
+    if comm.rank or right:
+        comm.Barrier()  # here
+
+
 def root_alone(comm, right=False):
     a = np.full(2, comm.rank)
     if comm.rank == 0 or right:
@@ -188,27 +197,15 @@ def only_the_last_one(comm, right=False):
             request.Wait()
 
 
-def waited_for_twice(comm, right=False):
+def started_and_left(comm, right=False):
     a = np.ones(2)
     if comm.rank == 0:
-        comm.Send(a, 1)
-    elif comm.rank == 1:
-        request = comm.Irecv(a, 0)
+        request = comm.Send_init(a, 1)
+        request.Start()  # here
         if right:
-            while not request.Test():
-                pass
-        else:
             request.Wait()
-            request.Wait()  # here
-
-
-def waited_for_after_a_test(comm, right=False):
-    if comm.rank == 0:
-        request, done = comm.irecv(source=1), False
-        while not done:
-            done, word = request.test()
-        return word if right else request.wait()  # here
-    return comm.send("word", dest=0) if comm.rank == 1 else None
+    elif comm.rank == 1:
+        comm.Recv(a, 0)
 
 
 # --- buffers that are touched while a message uses them, messages that must be buffered -----------
@@ -269,6 +266,17 @@ def read_before_it_is_received(comm, right=False):
     if not right:
         request.Wait()
     return float(total)
+
+
+def summed_before_it_is_there(comm, right=False):
+    total = np.zeros(4)
+    request = comm.Iallreduce(np.ones(4), total)  # here
+    if right:
+        request.Wait()
+    first = total[0]
+    if not right:
+        request.Wait()
+    return float(first)
 
 
 def passed_on_before_it_is_received(comm, right=False):
@@ -456,22 +464,19 @@ PLANTED = {
     "call matching": [
         (1, in_another_order, "Bcast of 2 float64 with root 0 as on rank 0, got Barrier on rank 1"),
         (0, ends_early),
+        (1, message_to_a_barrier),
         (0, root_alone),
         (1, one_message_too_many),
         (1, never_sent),
         (0, both_listen),
     ],
-    "request lifecycle": [
-        (0, send_not_waited_for),
-        (1, only_the_last_one),
-        (1, waited_for_twice),
-        (0, waited_for_after_a_test),
-    ],
+    "request lifecycle": [(0, send_not_waited_for), (1, only_the_last_one), (0, started_and_left)],
     "local concurrency": [
         (0, changed_before_it_is_sent),
         (1, written_before_it_is_received),
         (0, cleared_before_it_arrives),
         (0, read_before_it_is_received),
+        (0, summed_before_it_is_there),
         (0, passed_on_before_it_is_received),
         (0, from_and_to_one_array),
         (0, answered_before_it_is_received),

@@ -173,6 +173,12 @@ def other_tag(comm):
     comm.Send(np.zeros(1), 1, 5)  # here
 
 
+def other_tag_of_any(comm):
+    if comm.rank:
+        return comm.Recv(np.zeros(1), tag=6)
+    comm.Send(np.zeros(1), 1, 5)  # here
+
+
 def other_communicator(comm):
     other = comm.Dup()
     if comm.rank:
@@ -181,7 +187,12 @@ def other_communicator(comm):
 
 
 @pytest.mark.parametrize(
-    "program, what", [(other_tag, "with tag 5"), (other_communicator, "of another communicator")]
+    "program, what",
+    [
+        (other_tag, "with tag 5"),
+        (other_tag_of_any, "with tag 5"),
+        (other_communicator, "of another communicator"),
+    ],
 )
 def test_the_message_that_nearly_fits_is_named(program, what):
     [fault] = examine(program, 2)
@@ -295,6 +306,7 @@ WHOLE = "tag: expected a whole number from 0 to 32767, got"
         (lambda comm: comm.Recv(np.ones(1), 3), "source: expected a rank from 0 to 0, got 3"),
         (lambda comm: comm.Send(np.array([None]), 0), "buf: expected an array of numbers, got dty"),
         (lambda comm: comm.recv(0), "buf: expected None, got int; name the source"),
+        (lambda comm: comm.irecv(source=0).Cancel(), "request.Cancel: the virtual world does not"),
         (lambda comm: comm.Free(), "comm: expected a communicator of Split, got that of all ranks"),
         (lambda comm: comm.Bcast(), "Bcast: expected buf, root, got root"),
         (lambda comm: comm.Bcast(np.ones(1), roots=0), "Bcast: expected buf, root, got root, buf,"),

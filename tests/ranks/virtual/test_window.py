@@ -127,42 +127,46 @@ def in_an_epoch(call, then):
     return program
 
 
+def fetched_and_read(comm):
+    window, before = made(comm), np.zeros(1)
+    window.Lock_all()
+    window.Fetch_and_op(np.ones(1), before, 0, comm.rank)
+    early = before[0]
+    window.Unlock_all()
+    window.Free()
+    return early
+
+
+def ended(comm, call):
+    window = made(comm)
+    window.Free()
+    getattr(window, call)()
+
+
 def changed(window, array):
     array[0] = 5
+
+
+LOCAL, INVALID = "local concurrency", "invalid parameter"
 
 
 @pytest.mark.parametrize(
     "program, kind, said",
     [
         *(
-            (in_an_epoch(call, changed), "local concurrency", "expected an array left alone until")
+            (in_an_epoch(call, changed), LOCAL, "expected an array left alone until")
             for call in ("Put", "Get", "Accumulate")
         ),
-        (
-            in_an_epoch("Get", lambda window, array: array[0]),
-            "local concurrency",
-            "this Get is read",
+        (in_an_epoch("Get", lambda window, array: array[0]), LOCAL, "this Get is read"),
+        (fetched_and_read, LOCAL, "this Fetch_and_op is read"),
+        (in_an_epoch("Put", lambda window, array: window.Free()), INVALID, "or Fence before"),
+        (lambda comm: made(comm).Put(np.ones(1), 0), INVALID, "window: expected Lock or"),
+        (lambda comm: made(comm).Unlock_all(), INVALID, "expected Lock_all before"),
+        *(
+            (partial(ended, call=call), INVALID, "is freed")
+            for call in ("Flush_all", "Lock_all", "Unlock_all")
         ),
-        (
-            in_an_epoch("Put", lambda window, array: window.Free()),
-            "invalid parameter",
-            "or Fence before",
-        ),
-        (
-            lambda comm: made(comm).Put(np.ones(1), 0),
-            "invalid parameter",
-            "window: expected Lock or",
-        ),
-        (
-            lambda comm: (window := made(comm)).Free() or window.Lock(0),
-            "invalid parameter",
-            "is freed",
-        ),
-        (
-            lambda comm: (window := made(comm)).Lock(0) or window.Free(),
-            "invalid parameter",
-            "Unlock or",
-        ),
+        (lambda comm: (window := made(comm)).Lock(0) or window.Free(), INVALID, "Unlock or"),
     ],
 )
 def test_arrays_of_calls_under_way_and_ends_that_are_missing_are_named(program, kind, said):

@@ -123,30 +123,19 @@ def impatient(monkeypatch):
     return Link(1e-3, 1e9, 1e-6)
 
 
-def test_asking_is_not_in_vain_while_a_message_is_on_its_way(impatient):
-    def program(comm):
-        if comm.rank == 0:
-            return comm.send("word", dest=1)
-        request, done = comm.irecv(), False
-        while not done:
-            done, word = request.test()
-        return word
-
-    assert World(2, impatient).run(program)[1] == "word"
-
-
-def test_asking_is_not_in_vain_while_another_can_go_on(impatient):
+@pytest.mark.parametrize("size", [2, 3])
+def test_asking_is_not_in_vain_while_a_message_is_on_its_way_or_may_come(impatient, size):
     def program(comm):
         if comm.rank == 2:
             return comm.send("word", dest=0)
         if comm.rank == 0:
-            return comm.send(comm.recv(source=2), dest=1)
+            return comm.send(comm.recv(source=2) if size == 3 else "word", dest=1)
         request, done = comm.irecv(source=0), False
         while not done:
             done, word = request.test()
         return word
 
-    assert World(3, impatient).run(program)[1] == "word"
+    assert World(size, impatient).run(program)[1] == "word"
 
 
 def test_asking_for_a_message_that_somebody_sends_later_is_no_deadlock(impatient):
@@ -161,11 +150,23 @@ def test_asking_for_a_message_that_somebody_sends_later_is_no_deadlock(impatient
     assert World(2, impatient).run(program)[0] == "word"
 
 
-def test_asking_without_end_is_a_deadlock(impatient):
+@pytest.mark.parametrize("size, n, seconds", [(2, 150, 1e-6), (20, 9, 0)])
+def test_asking_for_a_while_before_sending_is_no_deadlock(impatient, size, n, seconds):
+    def program(comm):
+        for _ in range(0 if seconds and comm.rank else n):
+            comm.iprobe()
+            comm.compute(seconds)
+        comm.Barrier()
+
+    World(size, impatient).run(program)
+
+
+@pytest.mark.parametrize("seconds", [0, 1e-6])
+def test_asking_without_end_is_a_deadlock(impatient, seconds):
     def program(comm):
         request = comm.irecv(source=1 - comm.rank)
         while not request.test()[0]:
-            pass
+            comm.compute(seconds)
 
     with pytest.raises(Deadlock, match=r"^deadlock: rank 0 waits for rank 1 .*; rank 1 waits for"):
         World(2, impatient).run(program)
