@@ -1,16 +1,11 @@
 """The exercises of lesson 31, and its pictures of shared memory."""
 
-from collections.abc import Callable
-
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab import cuda
 from cnnlab.check import device, kinds
 from cnnlab.check.verdict import Verdict
-from cnnlab.cuda.emulator.faults import WRITE
 from cnnlab.measure.bench import layer_arguments
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
@@ -18,41 +13,18 @@ from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
 BANKS = LANES = 32
 
 
-def _moved(trace, arrays: tuple[int, ...], write: bool) -> int:
-    """The bytes that threads read from, or write to, some arrays of a trace."""
-    mine = np.isin(trace.array, arrays) & ((trace.flags & WRITE > 0) == write)
-    return int(trace.bytes[mine].sum())
-
-
-def _shared(trace) -> tuple[int, ...]:
-    return tuple(n for n, array in enumerate(trace.arrays) if array.shared)
-
-
 def _by_shuffles(traces: list) -> str:
-    if any(_moved(trace, _shared(trace), write) for trace in traces for write in (False, True)):
+    if any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0):
         return "shared memory is used; a shuffle needs none."
-    if any(trace.gathered != 2**LANES - 1 for trace in traces):
-        return "by its shuffles not every lane gets the shares of all 32."
-    if max(len(np.unique(trace.thread[trace.array == 0])) for trace in traces) < LANES:
-        return "not every lane adds up a share: some read nothing."
-    return ""
+    few = max(len(set(trace.thread)) for trace in traces) < LANES
+    few |= any(trace.gathered != 2**LANES - 1 for trace in traces)
+    return "not every lane adds up a share and gets all others by shuffles." * few
 
 
-def _in_tile(*inputs: int) -> Callable[[list], str]:
-    """What is wrong with traces if those arguments are not read through a tile that is reused."""
-
-    def also(traces: list) -> str:
-        loaded = sum(_moved(trace, inputs, False) for trace in traces)
-        stored, used = (sum(_moved(t, _shared(t), w) for t in traces) for w in (True, False))
-        if loaded <= stored and loaded < used:
-            return ""
-        names = " and ".join(traces[0].arrays[n].name for n in inputs)
-        return (
-            f"a tile in shared memory does not spare loads: {loaded // 4:,} of {names}, for "
-            f"{stored // 4:,} stores to shared memory and {used // 4:,} reads of it."
-        )
-
-    return also
+def _in_tile(traces: list) -> str:
+    rows = [row for trace in traces for row in trace.traffic().values()]
+    tile, others = (sum(row["reads"] for row in rows if n in row) for n in ("turns", "sectors"))
+    return f"a tile serves {tile:,} reads, global memory {others:,}." * (2 * tile < others)
 
 
 def _one_warp(mine, dz, db):
@@ -91,7 +63,7 @@ def _in_tiles(mine, x, w, b, z):
     _in_tiles,
     "Two lines race for one element. Which of them belongs to the next round of the loop?",
     "A fast thread fills the next tile while a slow one still multiplies. Who must wait for whom?",
-    also=_in_tile(0, 1),
+    also=_in_tile,
 )
 def race():
     """One barrier before the tile is read, and one before it is overwritten."""
@@ -150,7 +122,7 @@ def _with_halo(mine, dz, w, dx):
     "64 threads fill edge × edge elements: a loop from a thread's number, in steps of 64.",
     "Element i is in row blockIdx.y * 8 − (K − 1) + i / edge of dz, if there is one; else it is 0.",
     strides=False,
-    also=_in_tile(0),
+    also=_in_tile,
 )
 def halo():
     """This halo lies above and to the left: dx[i, j] collects from dz[i − k, j − l]."""
@@ -217,10 +189,9 @@ extern "C" __global__ void blocked(const float* x, const float* w, const float* 
             for (int j = 0; j < 4; j++) sum[r][j] += weight * pixel[j];
         }
     }
-    for (int r = 0; r < 6; r++)
-        for (int j = 0; j < 4; j++)
-            if (first + r < F && q + j < Q)
-                z[((n * F + first + r) * P + p) * Q + q + j] = sum[r][j] + b[first + r];
+    for (int r = 0; r < 6 && first + r < F; r++)
+        for (int j = 0; j < 4 && q + j < Q; j++)
+            z[((n * F + first + r) * P + p) * Q + q + j] = sum[r][j] + b[first + r];
 }
 """)
     (n, f, p, q), sizes = z.shape, (*x.shape, *w.shape[::3], stride)
@@ -236,7 +207,7 @@ def rounds(trace, array: str) -> Stepper:
         pairs = dict(zip(trace.thread[here], trace.index[here], strict=True))
         tree[list(pairs)] += tree[list(pairs.values())]
         with style():
-            ax = Figure((7.2, 1.9)).subplots()
+            ax = plt.Figure((7.2, 1.9)).subplots()
         ax.set(xlim=(-3.5, LANES), ylim=(-0.1, 3.8))
         ax.axis("off")
         for y, name in ((2, "tree"), (0, "shuffles")):
@@ -258,7 +229,7 @@ def rounds(trace, array: str) -> Stepper:
 
 
 @figure
-def banks(trace, array: str, *, write: bool = False) -> Axes:
+def banks(trace, array: str, *, write: bool = False) -> plt.Axes:
     """Draw the banks of the first request for an array of 4-byte words that takes the most turns.
 
     A column is a bank, a row a turn; a square is a word, with the number of a lane that wants it.
@@ -268,10 +239,9 @@ def banks(trace, array: str, *, write: bool = False) -> Axes:
     words, first = np.unique(trace.index[rows], return_index=True)
     _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
     height = np.zeros(BANKS, int)
-    for bank, at in zip(words % BANKS, first, strict=True):
+    for bank, lane in zip(words % BANKS, trace.thread[rows[first]] % LANES, strict=True):
         look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
         ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
-        lane = trace.thread[rows[at]] % LANES
         ax.text(bank, height[bank], lane, ha="center", va="center", fontsize=7, color=INK)
         height[bank] += 1
     ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))

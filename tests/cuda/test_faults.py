@@ -192,7 +192,6 @@ MIXED = """    int* p = (int*)out;
         (LAST.replace("FENCE", "__threadfence();"), ""),
         (LAST.replace("FENCE", "__threadfence();").replace("+ 1];", "+ 1], count = 0;"), ""),
         (LAST.replace("FENCE", ""), r"race, line 12: .* block 0 writes it in line 6"),
-        (LAST.replace("FENCE", "").replace("- 1;", "- 1; __threadfence();"), "race, line 12"),
         ("__threadfence();\n" + LAST.replace("FENCE", ""), "race, line 13"),
         (TWO, ""),
         (TWO.replace("__syncthreads();", "", 1), "race, line 9: thread 1 .* writes it in line 5"),
@@ -214,20 +213,16 @@ def test_atomics_order_what_they_do_order(body, words):
 @pytest.mark.parametrize(
     "value, before, words",
     [
-        ("0; float own[n]", "", "variable length array 'own'"),
-        ("f<float>(a[0])", "template <class T> T f(T x) { return x; }", "T f.T. .with T = float]'"),
-        ("S(1).v", "struct S { float v, w; S(float x) : v{x}, w(1) {} };", "S::S.float.'"),
-        ("S().f()", "struct S { float f() const { return 1; } };", "float S::f.. const'"),
-        ("(V{1} + V{2}).v", "struct V { int v; }; V operator+(V a, V) { return a; }", "operator+"),
-        ("f(1)", "auto f(float x, int y = int(2)) -> float { return x; }", "float f.float, int.'"),
-        ("u::f(1)", "float f(int); namespace u { float f(float x) { return x; } }", "u::f.float.'"),
-        ("1; q(out)", "__global__ void q(float* x) {}", "q.float..': expected a __device__"),
-        ("rand()", "", "rand..'"),
-        ("1; puts(\"\")", "", "'puts' was not declared"),
+        ("0; float own[n]", "", "variable length array"),
+        ("f(a[0])", "float f(float x) { return x; }", "function, got f: line 4: out"),
+        ("f<float>(a[0])", "template <class T> T f(T x) { return x; }", "got f: line 4"),
+        ("u::f(1)", "namespace u { auto f(float x, int y = 2) -> float { return x; } }", "got f: "),
+        ("1; q(out)", "__global__ void q(float* x) {}", "got q: line 4"),
+        ("rand()", "", "function, got rand: line 4"),
     ],
-)  # fmt: skip
+)
 def test_what_no_gpu_compiles_is_refused(value, before, words):
-    with pytest.raises(RuntimeError, match=rf"kernel.cu:4:.*{words}.*\n +out.0. = "):
+    with pytest.raises((RuntimeError, ValueError), match=words):
         Emulated(kernel(f"    out[0] = {value};", before))
 
 

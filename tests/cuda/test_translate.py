@@ -80,10 +80,9 @@ def test_templates_structs_and_typedefs():
          "out[i] = sizes::TWO + sizes::K;", 7),
         ("__device__ __forceinline__ float f(float x) { return x; }",
          "auto g = [&](int k) { return a[k]; }; out[i] = f(g(i));", 7),
-        ("#define HD __host__ __device__\nfloat host(float x) { return rand(); }\n"
-         "HD unsigned rand(unsigned* x) { return ++*x; }\n__device__ float f(float x);\n"
-         "float f(float x) { return x; }\nfloat main_of(float x) { return host(x); }",
-         "unsigned x = f(a[i]); out[i] = rand(&x);", 8),
+        ("#define HD __host__ __device__\nHD unsigned rand(unsigned* x) { return ++*x; }\n"
+         "__global__ void q(float* x);\n__global__ void q(float* x) {}\nfloat host() { return 1; }",
+         "unsigned x = a[i]; if (x > 9) { x = 0; } else if (!x) { x++; } out[i] = rand(&x);", 8),
         ("#define AT(row, column) ((row) * 8 + (column))", "out[i] = a[AT(i / 8, 7)];", 7),
     ],
 )  # fmt: skip

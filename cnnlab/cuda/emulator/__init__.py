@@ -1,7 +1,6 @@
 """CUDA C without a GPU: the same source, compiled as C++, on one core."""
 
 import ctypes
-import shutil
 import sys
 import tempfile
 import threading
@@ -9,28 +8,25 @@ from pathlib import Path
 
 import numpy as np
 
-from cnnlab.cuda.arguments import code
 from cnnlab.cuda.emulator import memory
 from cnnlab.cuda.emulator.compiler import PLAIN, build, source_lines
-from cnnlab.cuda.emulator.translate import GLOBAL, translate
+from cnnlab.cuda.emulator.translate import translate
 from cnnlab.cuda.launcher import Launcher
 
 LOCK = threading.Lock()  # one kernel at a time: the fibres of a library are global
 
 
 class Emulated(Launcher):
-    """The kernels of one CUDA C source, compiled for this CPU, with a fibre per thread.
-
-    The variables of the source begin anew in each, as in a module of a GPU.
-    """
+    """The kernels of one CUDA C source, compiled for this CPU, with a fibre per thread."""
 
     def __init__(self, source: str, options: tuple[str, ...] = PLAIN):
         super().__init__(source)
         self._options = options
-        self._path = self._build(translate(source, list(self.parameters)))
-        with tempfile.NamedTemporaryFile(suffix=".so") as copy:  # with variables of its own
-            shutil.copyfile(self._path, copy.name)
-            own = GLOBAL.search(code(source))
+        text = translate(source, list(self.parameters))
+        self._path = self._build(text)
+        with tempfile.NamedTemporaryFile(suffix=".so") as copy:
+            Path(copy.name).write_bytes(self._path.read_bytes())
+            own = "emulator::note_global" in text  # variables, which begin anew in each object
             self._library = ctypes.CDLL(copy.name if own else str(self._path))
         stacks = ctypes.c_void_p(memory.stacks().ctypes.data)
         sizes = map(ctypes.c_size_t, (memory.STACK, memory.GUARD))

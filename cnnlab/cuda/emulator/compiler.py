@@ -18,15 +18,13 @@ from cnnlab.runtime.files import replacing
 
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
 ALWAYS = (
-    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1", "-gdwarf-4",
+    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1",
     "-fsanitize=integer-divide-by-zero,alignment,shift-exponent,float-cast-overflow",
     "-fvisibility=hidden", "-Werror=vla",
 )  # fmt: skip
 PLAIN = ("-O1",)
 ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
-
-
 NONE = "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
 
 
@@ -123,7 +121,6 @@ def errors(said: str, text: str) -> str:
         source = lines[int(place[1]) - 1].strip() if place else ""
         if unknown := UNKNOWN.search(line):
             line = f"{line}: the emulator does not know {unknown[1]}"
-        line = re.sub(" is deprecated.*", ": expected a __device__ function", line)
         result.append(f"{line}\n    {source}" if source else line)
     return "\n".join(result)
 

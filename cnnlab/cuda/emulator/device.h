@@ -4,33 +4,21 @@
 #include <climits>
 #include <cstdarg>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS  // Bessel functions and their like: half of the time to parse
 #include <math.h>  // which gives CUDA's overloads for float, as <cmath> does in std only
+#include <signal.h>
+#include <stdlib.h>
 #include <type_traits>
 #include <utility>  // but no containers, which would double the time to compile
-
-// A kernel calls no function of the host: these headers declare few, as the kernel's source follows
-// them, and the compiler refuses those that it is told to (see translate.py), kernels among them.
-#pragma GCC diagnostic push  // until the kernels end
-#ifdef __clang__  // which lets a deprecated function, such as a kernel, call others
-#define HOST_ONLY __attribute__((diagnose_if(true, "expected a __device__ function", "warning")))
-#pragma GCC diagnostic error "-Wuser-defined-warnings"
-#else
-#define HOST_ONLY __attribute__((deprecated))
-#pragma GCC diagnostic error "-Wdeprecated-declarations"
-#endif
-#define HOST(name) extern "C" HOST_ONLY decltype(name) name;
-HOST(abort) HOST(atexit) HOST(atof) HOST(atoi) HOST(atol) HOST(bsearch) HOST(exit) HOST(getenv)
-HOST(qsort) HOST(rand) HOST(srand) HOST(strtod) HOST(strtol) HOST(system)
-#define memcpy __builtin_memcpy  // which a GPU has
-#define memset __builtin_memset
 
 struct dim3 {
     unsigned x, y, z;
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-#define __global__ HOST_ONLY
+#define __global__
 #define __device__
 #define __host__
 #define __constant__
@@ -46,8 +34,7 @@ static const int warpSize = 32;
 #define blockIdx emulator::index.block
 #define threadIdx emulator::index.thread
 #define EXPORT extern "C" __attribute__((visibility("default")))  // the rest is a library's own
-// The emulator's own accesses are not traced, and the caller of an atomic answers for its address.
-#define QUIET __attribute__((no_sanitize("thread", "alignment")))
+#define QUIET __attribute__((no_sanitize("thread")))  // leaves the emulator's own accesses out of traces
 
 namespace emulator {
 
@@ -63,7 +50,7 @@ struct Fibre {
     int line;              // where it waits
     unsigned place;        // which of the source's barriers that is
     uint32_t mask, from;   // in a warp: the lanes that take part, and the one to read
-    uint32_t known;        // the lanes whose values it has, its own or by shuffles
+    uint32_t known;        // the lanes whose values it has by shuffles, and its own
     uint64_t value;        // what it gives, and what it finds
     uint32_t barriers, warp_steps;  // how many this thread has passed; shuffles order no memory
     uint64_t step;  // a number for the iteration of each loop that it is in
@@ -77,7 +64,6 @@ static size_t n_fibres, running;
 static size_t n_dynamic, n_shared;  // bytes of shared memory: the dynamic, and what a block has
 static size_t n_blocks;  // started since the library was loaded
 static void* volatile scheduler;  // null while it runs itself
-static void* fault_place;  // in the machine code
 static char error[400];
 static volatile bool in_kernel = false;  // as opposed to the emulator's own code; signals ask
 
@@ -85,7 +71,7 @@ static volatile bool in_kernel = false;  // as opposed to the emulator's own cod
 static bool fail(const char* format, ...) {
     va_list values;
     va_start(values, format);
-    __builtin_vsnprintf(error, sizeof error, format, values);
+    vsnprintf(error, sizeof error, format, values);
     va_end(values);
     return false;
 }
@@ -100,20 +86,8 @@ QUIET static void stop() {
     emulator_switch(&fibres[running].stack, scheduler);
 }
 
-// End the launch for a fault just before a place in the machine code.
-QUIET static void stop_at(void* place, const char* what) {
-    in_kernel = false;
-    fault_place = (char*)place - 1;
-    fail(THREAD " of block (%u, %u, %u) %s", XYZ(fibres[running].index), XYZ(index.block), what);
-    stop();
-}
-template <class T> QUIET void aligned(T* address, void* place) {
-    if ((uintptr_t)address % alignof(T))
-        stop_at(place, "stops: misaligned address: it must lie at a multiple of its value's size");
-}
-
 enum { HERE = 1, ELSEWHERE };  // the thread of the process that noted Ctrl-C
-static volatile int interrupted;
+static volatile sig_atomic_t interrupted;
 
 QUIET static void back_to_kernel(bool was = true) {
     if (interrupted || error[0]) stop();

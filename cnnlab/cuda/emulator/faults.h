@@ -1,9 +1,6 @@
 // A fault of the processor in a kernel ends the launch, not the process; so does Ctrl-C.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
 
 namespace emulator {
@@ -14,6 +11,7 @@ static struct sigaction before[N_SIGNALS];
 static stack_t stack_before;
 static char handlers_stack[64 * 1024];  // as the thread's own may be full
 static pthread_t launcher;
+static void* fault_place;  // in the machine code
 
 static char* stacks;  // of all threads, each with an unmapped guard at its end; from Python
 static size_t stack_bytes, stack_guard;
@@ -63,6 +61,17 @@ QUIET static void handle(int number, siginfo_t* about, void* context) {
         pthread_kill(launcher, SIGINT);
     } else if (number != SIGINT || before[which].sa_handler == SIG_DFL)
         sigaction(number, &before[which], nullptr);  // not a kernel's: it happens again, as ever
+}
+
+QUIET static void stop_at(void* place, const char* what) {
+    in_kernel = false;
+    fault_place = (char*)place - 1;
+    fail(THREAD " of block (%u, %u, %u) %s", XYZ(fibres[running].index), XYZ(blockIdx), what);
+    stop();
+}
+template <class T> QUIET void aligned(T* address, void* place) {
+    if ((uintptr_t)address % alignof(T))
+        stop_at(place, "stops: misaligned address: it must lie at a multiple of its value's size");
 }
 
 static void catch_signals() {

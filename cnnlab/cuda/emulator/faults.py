@@ -71,11 +71,10 @@ class Accesses:
 
     `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
     outside it; `line` is the line of the source, and `place` the instruction; `step` is a number
-    for each iteration of the loops around it, 0 outside of loops; `flags` has WRITE, ATOMIC and so
-    on, and just FENCE for a row that is a __threadfence;
-    `barriers` and `warp_steps` count the barriers of the block, and of the whole warp, that the
-    thread had passed; `partial` has a row for each __syncwarp of some lanes: the accesses `before`
-    it, its block, warp and lanes, a bit for each.
+    for each iteration of the loops around it, 0 outside; `flags` has WRITE, ATOMIC and so on, and
+    FENCE alone for a __threadfence; `barriers` and `warp_steps` count the barriers of the block,
+    and of the whole warp, that the thread had passed; `partial` has a row for each __syncwarp of
+    some lanes: the accesses `before` it, its block, warp and lanes, a bit for each.
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
@@ -131,9 +130,8 @@ class Accesses:
 
     def _of_array(self, attribute: str, missing) -> np.ndarray:
         """An attribute of each row's array; `missing` for rows of none."""
-        return np.array([getattr(array, attribute) for array in self.arrays] + [missing])[
-            self.array
-        ]
+        values = [*(getattr(array, attribute) for array in self.arrays), missing]
+        return np.array(values)[self.array]
 
     def _fault(self, kind: str, row: int, n: int, what: str) -> KernelFault:
         """What the thread of an access does, so many times."""
@@ -251,10 +249,7 @@ class Accesses:
                 yield KernelFault("race", int(self.line[max(a, b)]), text)
 
     def _guesses(self, keys: np.ndarray) -> np.ndarray:
-        """Which accesses are reads, and their thread next changes the element by atomicCAS.
-
-        In a loop, threads that find no reason to change it need not.
-        """
+        """Which are reads before an atomicCAS of their thread; in a loop, not each needs one."""
         result, compared = np.zeros(len(self), bool), self.flags & COMPARED > 0
         if compared.any():
             own, read = joined(keys, self.block, self.thread), joined(keys, self.place)
@@ -284,15 +279,14 @@ class Accesses:
         mine, other = (np.flatnonzero(self.block == self.block[row]) for row in (a, b))
         other = other[(self.flags[other] & ATOMIC > 0) & (other < b)]
         gives = mine[(self.flags[mine] & ATOMIC > 0) & np.isin(keys[mine], keys[other])]
-        fences = mine[self.flags[mine] == FENCE]
-        fences = fences[self._ordered(a, fences)]
+        fences = mine[(self.flags[mine] == FENCE) & self._ordered(a, mine)]
         return a in gives or bool(self._ordered(fences[:, None], gives).any())
 
     def _ordered(self, a, b) -> np.ndarray:
         """Whether accesses b come after those of a, of their block: by thread, or by a barrier."""
-        warps = self.thread[a] // WARP == self.thread[b] // WARP
         after = (self.thread[a] == self.thread[b]) & np.less(a, b)
-        after |= warps & (self.warp_steps[a] < self.warp_steps[b])
+        warp = self.thread[a] // WARP == self.thread[b] // WARP
+        after |= warp & (self.warp_steps[a] < self.warp_steps[b])
         return after | (self.barriers[a] < self.barriers[b])
 
     def _does(self, row: int) -> str:

@@ -55,7 +55,7 @@ QUIET __attribute__((noinline, format(printf, 1, 2))) static int print(const cha
     in_kernel = false;
     va_list values;
     va_start(values, format);
-    int n = __builtin_vsnprintf(printed + n_printed, MOST_PRINTED + 1 - n_printed, format, values);
+    int n = vsnprintf(printed + n_printed, MOST_PRINTED + 1 - n_printed, format, values);
     va_end(values);
     n_printed = n_printed + n < MOST_PRINTED ? n_printed + n : MOST_PRINTED;
     back_to_kernel(was);
@@ -77,7 +77,7 @@ struct EmulatorPlace { const char* file; uint32_t line, column; EmulatorType *ty
 #define UNDEFINED(name, ...)                                                               \
     extern "C" QUIET void __ubsan_handle_##name(EmulatorPlace* at, uintptr_t, uintptr_t) { \
         char text[200];                                                                    \
-        __builtin_snprintf(text, sizeof text, __VA_ARGS__);                                \
+        snprintf(text, sizeof text, __VA_ARGS__);                                          \
         emulator::broken(text, at->line);                                                  \
     }
 UNDEFINED(type_mismatch_v1, "misaligned address: %s must lie at a multiple of its size", at->type->name)

@@ -105,9 +105,8 @@ class Trace(Accesses):
 
     def loads(self, lines: range = range(1 << 31)) -> int:  # all of them
         """The number of reads on these lines of the source; of a sample, an estimate for all."""
-        reads = self.flags & (WRITE | FENCE) == 0
-        reads &= (self.line >= lines.start) & (self.line < lines.stop)
-        return int(reads.sum() * self.scale)
+        there = (self.line >= lines.start) & (self.line < lines.stop)
+        return int(np.sum(there & (self.flags & (WRITE | FENCE) == 0)) * self.scale)
 
     def __str__(self) -> str:
         """The report: a row per array, then the faults."""

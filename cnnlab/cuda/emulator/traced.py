@@ -16,7 +16,7 @@ from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import WARP, Array, KernelFault
 from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
 from cnnlab.cuda.emulator.trace import Trace
-from cnnlab.cuda.emulator.translate import counted, header
+from cnnlab.cuda.emulator.translate import HERE, counted
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
 MIX = 0x9E3779B97F4A7C15  # odd, so that neighbouring numbers give unlike schedules
@@ -30,9 +30,7 @@ ACCESS = np.dtype(
 )
 TOUCH = np.dtype([("address", "u8"), ("block", "u4"), ("flags", "u4")])
 PARTIAL = np.dtype([("before", "u8")] + [(n, "u4") for n in ("block", "warp", "lanes", "unused")])
-ARRAY = np.dtype(
-    [(name, "u8") for name in ("start", "bytes", "item", "shared")] + [("name", "S40")]
-)
+ARRAY = np.dtype([(n, "u8") for n in ("start", "bytes", "item", "shared")] + [("name", "S40")])
 BEYOND = np.dtype(
     [("where", "u8"), ("index", "i8")]
     + [(name, "u4") for name in ("size", "block", "thread", "times")]
@@ -49,11 +47,7 @@ class Traced(Emulated):
     """
 
     def __init__(
-        self,
-        source: str,
-        traces: list[Trace] | None = None,
-        most: int | None = None,
-        schedule: int = 0,
+        self, source: str, traces: list | None = None, most: int | None = None, schedule: int = 0
     ):
         super().__init__(source)
         self._most, self._schedule = MOST if most is None else most, schedule
@@ -64,10 +58,9 @@ class Traced(Emulated):
         return self.traces[-1]
 
     def _build(self, text: str) -> Path:
-        before, line, source = text.partition('#line 1 "kernel.cu"\n')
-        source, after, rest = source.partition('#line 1 "run"\n')
-        text = before + line + counted(source) + after + rest
-        return build(f'{text}\n#line 1 "tracer.h"\n{header("tracer.h")}', OPTIONS)
+        headers, line, source = text.partition('#line 1 "kernel.cu"\n')
+        tracer = (HERE / "tracer.h").read_text(encoding="utf-8")
+        return build(f'{headers}{line}{counted(source)}\n#line 1 "tracer.h"\n{tracer}', OPTIONS)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return lambda: self._run(name, sizes, arguments, shared)

@@ -6,8 +6,7 @@ from pathlib import Path
 from cnnlab.cuda.arguments import code, said
 
 HERE = Path(__file__).parent
-BEFORE = "switch.h", "device.h", "warp.h", "functions.h"  # which the kernels need
-AFTER = "faults.h", "schedule.h"  # with functions of the host
+HEADERS = "switch.h", "device.h", "warp.h", "faults.h", "schedule.h", "functions.h"
 INCLUDED = re.compile(
     r'#[ \t]*include[ \t]*[<"](?:(?:cuda_runtime|cuda_runtime_api|cuda|device_launch_parameters|'
     r"assert|float|limits|math|stdint|stdio|stdlib|string)\.h|"
@@ -27,11 +26,11 @@ SHARED = re.compile(
 )
 DECLARATOR = re.compile(r"\s*([\s*]*)(\w+)\s*((?:\[[^]]*\]\s*)*)$")
 GLOBAL = re.compile(r"__(?:device|constant)__\s+([^;{}()=]*?\w\s*(?:\[[^]]*\]\s*)*)(?==|;|\{)")
-NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*', re.M)
-MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
-SCOPE = re.compile(rf"\b(?:namespace|struct|class|union)\b(?:\s*{ALIGN})?[^()=]*$|\bextern\s*$")
-FUNCTION = re.compile(r"(\boperator\b\W*|::\w+|\w+)(?:<[^()]*>)?\s*\(")
-VALUE = re.compile(r"=\s*(?:\[.*)?$|\)\s*:[^:].*[\w>]\s*$", re.DOTALL)  # or a lambda; of a member
+NOT_CODE = re.compile(r'"[^"\n]*"|^[ \t]*#[^\n]*|__global__[^;{}()]*\([^()]*\)\s*;', re.MULTILINE)
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)([^\n]*)", re.MULTILINE)
+FUNCTION = re.compile(r"(?<![^;{}])([^;{}=]*[\w>)][\s*&]+)(\w+)\s*\([^()]*\)\s*(?:->[^;{}()]*)?\{")
+CALL = re.compile(r"(?<![.>])\b(?!(?:if|for|while|switch|constexpr)\b|_)(\w+)\s*(?:<[\w ,:*]*>)?\(")
+HOST = "abort atexit atof atoi bsearch exit fopen getenv puts qsort rand srand strtod strtol system"
 RUN = """
 EXPORT const char* run_{name}(void** arguments, const unsigned* sizes, size_t shared)
 {{
@@ -51,7 +50,7 @@ def translate(source: str, kernels: list[str]) -> str:
     if result := UNSUPPORTED.search(re.sub(r'"[^"\n]*"', '""', body)):
         at = body.index(result[0])
         raise ValueError(f"source: the emulator does not know {result[0]}: {said(source, at)}")
-    macros, body = MACRO.findall(body), without_host(body)
+    undeclared(body)
     globals_ = [name for result in GLOBAL.findall(body) for name in declared(result)]
     body = SHARED.sub(lambda result: shared_variables(result, body), body)
     if result := re.search(r"__shared__", body):
@@ -62,44 +61,22 @@ def translate(source: str, kernels: list[str]) -> str:
     runs = "".join(RUN.format(name=name) for name in kernels)
     notes = " ".join(NOTE.format(name) for name in globals_)
     runs += f'extern "C" void emulator_globals() {{ {notes} }}\n'
-    before, after = ("\n".join(map(header, names)) for names in (BEFORE, AFTER))
-    undefined = "".join(f"#undef {name}\n" for name, _ in [("memcpy", ""), ("memset", ""), *macros])
-    after = f"{undefined}#pragma GCC diagnostic pop\n{after}\n{runs}"
-    return f'{before}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{after}'
+    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in HEADERS)
+    return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
 
 
-def header(name: str) -> str:
-    """The text of one of the emulator's headers."""
-    return (HERE / name).read_text(encoding="utf-8")
-
-
-def without_host(body: str) -> str:
-    """The source, in which functions of the host are no more than declared, as such."""
-    marks, device = {"__device__", "__global__", "constexpr"}, set()
-    for name, words in MACRO.findall(body):
-        marks |= {name} if marks & {*re.findall(r"\w+", words)} else set()
-    text = NOT_CODE.sub(lambda r: re.sub(r"[^\n]", " ", r[0]), body)
-    start, at, kept, result = 0, 0, 0, ""
-    while piece := re.compile("[;{}]").search(text, at):
-        head, first, at = text[start : piece.start()], start, piece.end()
-        inside = piece[0] == "{" and not SCOPE.search(head)
-        at = closing(text, piece.start())[0] if inside else at
-        value = VALUE.search(head)
-        if value and inside:
-            continue
-        start, function = at, None if value else FUNCTION.search(head)
-        if function and marks & {*re.findall(r"\w+", head)}:
-            device.add(function[1])
-        elif function and inside and function[1] not in device and function[1][0] != ":":
-            end = (
-                first + re.search(r"\)\s*:(?!:)|$", head).start()
-            )  # where a constructor's values are
-            declaration = body[kept : end + (text[end] == ")")] + " HOST_ONLY;"
-            if "->" in head:  # behind it, the attribute would be one of the type
-                declaration = re.sub(r"(?s)(.*)\bauto\b", r"\1HOST_ONLY auto", body[kept:end]) + ";"
-            result += declaration + "\n" * body.count("\n", end, at)
-            kept = at
-    return result + body[kept:]
+def undeclared(body: str) -> None:
+    """Refuse a call of a kernel, or of a function that is not for the device, with a ValueError."""
+    macros = dict(MACRO.findall(body))
+    device = {"__device__", "constexpr", *(m for m in macros if "__device__" in macros[m])}
+    text = NOT_CODE.sub(lambda result: re.sub(r"[^\n]", " ", result[0]), body)
+    heads = {head.start(2): head for head in FUNCTION.finditer(text)}
+    refused = {*HOST.split(), *(head[2] for head in heads.values())}
+    refused -= {h[2] for h in heads.values() if device & {*re.findall(r"\w+", h[1])}} | {*macros}
+    for call in CALL.finditer(text):
+        if call[1] in refused and call.start() not in heads:
+            where = said(body, call.start())
+            raise ValueError(f"source: expected a __device__ function, got {call[1]}: {where}")
 
 
 def declared(text: str) -> list[str]:
