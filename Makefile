@@ -3,7 +3,6 @@ PYTHON ?= python3.13 python3.12 python3.11 python3 python
 VENV ?= .venv
 LOWEST = build/venv-lowest
 LOWEST_PYTHON ?= $(VENV)/bin/python
-LESSON ?=
 QUICK = "not slow and not mpi and not gpu and not browser"
 PYTEST = pytest -n 4 --dist loadfile
 NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout=300
@@ -15,7 +14,10 @@ SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export IPP_NONINTERACTIVE = 1
-export LESSON
+# What is for Python, as it was written: make would run a $(shell …) in it.
+NUMBERS = LESSON LESSONS TITLE DUE SEED
+$(foreach name,$(NUMBERS),$(eval override $(name) := $$(value $(name))))
+export $(NUMBERS)
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

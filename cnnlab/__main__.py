@@ -207,7 +207,8 @@ def train_virtually(chosen, data) -> int:
     options.refuse_compiled(chosen)
     world = World(chosen.virtual, options.link(chosen), measured=True)
     print(f"{world.size} virtual ranks, {world.network}: seconds are of their clocks")
-    return max(world.run(lambda comm: train_with(method(comm), chosen, data)))
+    with failures.telling("ranks take turns: an epoch takes as long as all of them", after=5):
+        return max(world.run(lambda comm: train_with(method(comm), chosen, data)))
 
 
 def train_with(method, chosen, data) -> int:

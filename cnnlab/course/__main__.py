@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cnnlab.runtime import failures
+from cnnlab.runtime import failures, thread_pool
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = "and write the tables in README.md and in the pages beside the lessons"
@@ -34,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
             command.add_argument("--seed", default="", help="of the fresh cases (default: chance)")
     try:
         failures.stop_by_exception()
+        thread_pool.size()  # before Numba refuses a number of threads without its name
         return perform(**vars(parser.parse_args(arguments)))
     except (ValueError, RuntimeError) as problem:
         parser.exit(failures.status(problem), f"{problem}\n")
@@ -43,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def perform(command: str, lessons: list[str] = (), **options: str) -> int:
     """Run a command on lessons of this checkout, with its options; return its exit status."""
-    from cnnlab.course import handout, parts
+    from cnnlab.course import assignment, handout, parts
 
     notebooks, build = ROOT / "notebooks", ROOT / "build"
     if command == "run":
@@ -51,8 +52,6 @@ def perform(command: str, lessons: list[str] = (), **options: str) -> int:
 
         return pages.run(lessons, notebooks, build)
     if command == "assignment":
-        from cnnlab.course import assignment
-
         assignment.write(build / "assignment", notebooks, " ".join(lessons), **options)
     elif command == "copy":
         handout.make_copy(notebooks, ROOT / "work")

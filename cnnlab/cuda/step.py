@@ -45,11 +45,6 @@ class OnDevice:
             for call in stage:
                 call()
 
-    @property
-    def n_launches(self) -> int:
-        """The number of launches of a step."""
-        return sum(map(len, self.stages))
-
     def start(self, order) -> None:
         """Begin with the first batch of the images numbered in `order`, which wraps around.
 

@@ -35,9 +35,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     option("--grid", type=parse_grid, metavar="DxPxM", help=what)
     what = f"of a layer among ranks (default: features). {summaries(CUTS)}"
     option("--cut", choices=CUTS, help=what)
-    what = (
-        f"of the gradients, with --ranks data or server (default: none). {summaries(COMPRESSORS)}"
-    )
+    what = f"of gradients, with --ranks data or server (default: none). {summaries(COMPRESSORS)}"
     option("--compress", type=parse_compressor, metavar="HOW", help=what)
     what = "steps from one average to the next (default: 8; of gossip 1)"
     option("--every", type=parse_whole, metavar="H", help=what)

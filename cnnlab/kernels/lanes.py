@@ -392,11 +392,12 @@ def to_rows(y, rows, tables, record):
 
 @numba.njit(error_model="numpy")
 def cross_entropy(y, n_classes, labels, n_images, factors, dz):
-    """Loss of the first n_images lanes: y (O,B), labels (B) → dz (O,B) = y - onehot, then zeros.
+    """Loss of the first n_images lanes: y (O,B), labels (B) → dz (O,B) = y - onehot.
 
-    Each lane multiplies some probabilities, in float64, before it takes a logarithm.
+    Each lane multiplies some probabilities, in float64, before it takes a logarithm. In the other
+    lanes dz is too small to count, but not zero: times an infinite weight, zero would be NaN.
     """
-    one, least, loss = np.float32(1), np.float32(2**-24), 0.0
+    one, least, little, loss = np.float32(1), np.float32(2**-24), np.float32(2**-60), 0.0
     for n in range(LANES):
         factors[n] = 1
     for o in range(n_classes):
@@ -405,7 +406,7 @@ def cross_entropy(y, n_classes, labels, n_images, factors, dz):
             hit = o == labels[n]
             p = a if hit else one - a
             d = a - one if hit else a
-            dz[o * LANES + n] = d if n < n_images else np.float32(0)
+            dz[o * LANES + n] = d if n < n_images else d * little
             factors[n] *= least if p < least else p
         if o % 32 == 31 or o == n_classes - 1:
             for n in range(n_images):

@@ -159,7 +159,7 @@ def add_lanes(layers, sums, grads):
 def forward_block(layers, tables, params, images, labels, block, own):
     """Lay the images number `block` side by side, at most LANES, and take them through all layers.
 
-    Lanes that are left over repeat the first image; their gradients are zero from the loss on.
+    Lanes that are left over repeat the first image; their gradients are too small to count.
     """
     n_pixels, numbers = images.shape[1], own.numbers
     for j in range(LANES):

@@ -1,6 +1,7 @@
 """Lesson 20, ranks: programs on them, pictures, and the exercises."""
 
 import contextlib
+import functools
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 
@@ -134,12 +135,33 @@ def steps(records: Mapping[str, Record]) -> Stepper:
 # --- exercises ----------------------------------------------------------------------------------
 
 
-@kinds.kernel(
-    "reduce",
+def not_by_a_tree(program: Callable, scatters: bool) -> str:
+    """What is wrong with a tree that scatters, or else adds up, on 1 to 9 virtual ranks."""
+    for size in range(1, 10):
+        rows, ranks = kinds.generator().random((size, 3)), World(size)
+
+        def run(comm, rows=rows) -> np.ndarray:
+            part = np.zeros(3) if scatters else rows[comm.rank].copy()
+            whole = [rows.copy() if comm.rank == 0 else None] * scatters
+            messages = collective.Limited(comm, collective.COLLECTIVE, collective.CALLS)
+            program(messages, *whole, part)
+            return part
+
+        expected = rows if scatters else [rows.sum(0)]
+        for rank, (part, row) in enumerate(zip(ranks.run(run), expected, strict=False)):
+            if not np.allclose(part, row):
+                return f"on {size} ranks: rank {rank} has {part.round(3)}, not {row.round(3)}"
+        counts, most = ranks.record.by_pair()[0], (size - 1).bit_length()
+        if (n := counts[0].sum() + counts[:, 0].sum()) > most:
+            return f"on {size} ranks: rank 0 has {n} messages, more than {most}"
+    return ""
+
+
+@kinds.tested(
+    functools.partial(not_by_a_tree, scatters=False),
     "Begin plainly: rank 0 receives from all others, in turn, into an array of its own.",
     "Turn the tree round: the rank that received last there sends first here, and adding "
     "takes the place of copying. Mind numbers of ranks that are no power of two.",
-    by=collective.kernel,
 )
 def reduce(comm, array):
     """A binomial tree again, with other edges: 3 sends to 2 here, where it heard from 1."""
@@ -154,27 +176,8 @@ def reduce(comm, array):
         distance *= 2
 
 
-def not_scattered(program: Callable) -> str:
-    """What is wrong with a scatter along a tree, on 1 to 9 virtual ranks."""
-    for size in range(1, 10):
-        rows, ranks = np.random.default_rng(size).random((size, 7)), World(size)
-
-        def run(comm, rows=rows) -> np.ndarray:
-            part = np.zeros(7)
-            program(comm, rows.copy() if comm.rank == 0 else None, part)
-            return part
-
-        for rank, (part, row) in enumerate(zip(ranks.run(run), rows, strict=True)):
-            if not np.array_equal(part, row):
-                return f"on {size} ranks: rank {rank} has not row {rank}"
-        sent, most = ranks.record.by_pair()[0][0].sum(), (size - 1).bit_length()
-        if sent > most:
-            return f"on {size} ranks: rank 0 sends {sent} messages, more than {most}"
-    return ""
-
-
 @kinds.tested(
-    not_scattered,
+    functools.partial(not_by_a_tree, scatters=True),
     "Rank 0 sends the second half of the rows to the rank in the middle. Who has what now?",
     "Both halves go on in the same way: rows first to last are on rank first. Stop at one row.",
 )

@@ -125,7 +125,7 @@ def draw_fill(measured: Mapping[int, Sequence], modelled: Mapping, full: float) 
         ax.axvline(count, color=INK, ls="--", lw=0.8)
         ax.text(count, 0.9, text, transform=ax.get_xaxis_transform(), fontsize=8)
     axes[0].set(xscale="log", yscale="log", ylabel="µs")
-    axes[1].set(ylim=(0, 4.4), xlabel="blocks of 256 threads, in one", ylabel="gain, times")
+    axes[1].set(ylim=(0, 4.4), xlabel="blocks of one convolution", ylabel="gain, times")
     axes[0].legend(["one alone", "four in sequence", "four side by side"], frameon=False)
     return axes
 

@@ -182,8 +182,9 @@ def as_corrected(answer: Callable) -> str:
     for step in range(20):
         gradient, sent = bias + 0.5 * rng.normal(size=12), np.zeros((2, 12))
         for j, rule in enumerate((choose.model(), answer)):
-            indices, values = rule(*arrays[2 * j : 2 * j + 2], gradient.copy(), starts, 2, 0.9)
-            sent[j, indices] = values
+            pairs = rule(*arrays[2 * j : 2 * j + 2], gradient.copy(), starts, 2, 0.9)
+            indices, values = map(np.asarray, pairs)
+            sent[j, indices.astype(int) if indices.dtype.kind == "f" else indices] = values
         if not np.allclose(*sent):
             return f"step {step}: expected {sent[0].round(2)}, got {sent[1].round(2)}"
     return ""

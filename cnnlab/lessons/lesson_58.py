@@ -215,8 +215,8 @@ def as_promotion(answer) -> str:
         promoted = {trial for few in best for trial in few[: int(rng.integers(len(few) + 1))]}
         left = [(k, t) for k in range(len(rungs) - 1)[::-1] for t in best[k] if t not in promoted]
         got, right = answer([dict(r) for r in rungs], set(promoted), eta), next(iter(left), None)
-        if (got and tuple(got)) != right:
-            why = "" if not got or tuple(got) in left else "it has gone on before, or may not, "
+        if (got if got is None else tuple(got)) != right:
+            why = "" if got is None or tuple(got) in left else "it has gone on before, or may not, "
             return f"{why}expected {right}, got {got}: {rungs=}, {promoted=}, {eta=}"
     return ""
 

@@ -160,7 +160,7 @@ def share_of_peak(registers, vectors, latency, per_cycle):
     "One is sound, and one fault comes twice: fewer loads, fewer seconds, and the same sums.",
 )
 def diagnosis():
-    """1 the copy waits; 2, 6 the call itself takes it; 3 columns cost; 4 the first call; 5 none."""
+    """1 8 µs only start it; 2, 6 the call itself; 3 columns cost; 4 the first call; 5 none."""
     first = ["host not waited for", "call price", "unfolding left out"]
     return [*first, "compiling timed", "sound", "call price"]
 

@@ -67,7 +67,7 @@ def over_segments(profiles: Mapping, measured: Mapping, formula, need, marked) -
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     top = 1.2e3 * max(seconds)
     right.set(xlabel="segments", ylabel="ms, by the times of tasks", xscale="log", ylim=(0, top))
-    for (k, text), at in zip(marked.items(), ((-24, -46), (-50, 18), (-34, -30)), strict=True):
+    for (k, text), at in zip(marked.items(), ((-24, -46), (-50, 18), (-8, -48)), strict=True):
         look = {"textcoords": "offset points", "xytext": at, "fontsize": 7}
         look["arrowprops"] = {"arrowstyle": "-", "lw": 0.6, "color": GREY}
         right.annotate(text, (k, 1e3 * measured[k][1]), **look)
@@ -83,7 +83,7 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
         for (way, points), color, mark in zip(curves.items(), PALETTE, "osd^", strict=False):
             ax.plot(*np.transpose(sorted(points)), mark, ms=4, color=color, label=way, alpha=0.8)
         ax.axvline(1, color=GREY, ls="--", lw=1)
-        ax.set(title=name, xscale="log", xlabel="peak, in needs of the largest layer")
+        ax.set(title=name, xscale="log", xlabel="peak, in needs")
         most = max(peak for points in curves.values() for peak, _ in points)
         ticks = [peak for peak in (1, 1.5, 2, 5, 10, 20) if peak <= most]
         ax.set_xticks(ticks, ticks)
@@ -120,7 +120,7 @@ def hiding(lanes: Mapping, between: Sequence, speeds, curves: Mapping, bound) ->
         right.plot(speeds, times, color=color, label=name)
     right.plot(speeds, bound, "--", color=GREY, label="bound of the plain ones")
     right.axvline(16, color=GREY, lw=1, ls=":", label="PCIe 3.0, 16 lanes")
-    right.legend(frameon=False, fontsize=8)
+    right.legend(facecolor="w", edgecolor="w", framealpha=1, fontsize=8)
     return left, right
 
 
@@ -224,11 +224,11 @@ def _as_mixed(answer) -> str:
 
 @kinds.tested(
     _as_mixed,
-    "With `stay`, what is missing is found once; without, again before each task. By piece, here.",
-    "After each task of the backward pass, the tensors of the large pieces are missing again.",
+    "With `stay`, what is missing is found once; without, again before each task. By segment.",
+    "After each task of the backward pass, the tensors of the large segments are missing again.",
 )
 def challenge_mix(tasks, pieces, size, most):
-    """A small piece is made once; a large one anew, so that not all of it is there at a time."""
+    """A small segment is made once; a large one anew, so that not all of it is there at a time."""
     makers = {task.name: task for task in tasks}
     large = [piece for piece in pieces if sum(size[name] for name in piece) > most]
     missing = {name for piece in pieces for name in piece}

@@ -12,7 +12,7 @@ from cnnlab.check import kinds
 from cnnlab.measure.timing import Timing
 from cnnlab.measure.timing import mean_interval as interval
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure, measured, note, style
+from cnnlab.plots.style import COLORS, GREY, INK, WRONG, as_rows, figure, measured, note, style
 
 COUNTS = ("vpopcnt", "vpshufb", "popcnt", "cnt")  # what counts bits in vectors, else in words
 
@@ -42,7 +42,8 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
                 ax.text(k + 0.46, x_bits + w_bits + 2.1, text, ha="center", va="center", fontsize=9)
             rows = [(f"x, plane {k}", x >> k & 1, k == i) for k in reversed(range(x_bits))]
             rows += [(f"w, plane {k}", w >> k & 1, k == j) for k in reversed(range(w_bits))]
-            for y, (name, bits, now) in enumerate([*rows, ("AND", both, True)][::-1]):
+            rows += [(f"AND: {2 ** (i + j)} each", both, True)]
+            for y, (name, bits, now) in enumerate(rows[::-1]):
                 y += 0.6 * (y > 0)
                 ax.text(-0.2, y + 0.45, name, ha="right", va="center", color=INK if now else GREY)
                 for k, bit in enumerate(bits):
@@ -62,12 +63,12 @@ def rungs(timings: Mapping[str, Timing], words: int, alone: Timing) -> Axes:
     look = {"va": "center", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
     for name, timing in timings.items():
         low, middle, high = (1e12 * s / words for s in (timing.low, timing.median, timing.high))
-        ax.barh(name, middle, color=COLORS["device" if name == "float32" else "vector"], height=0.6)
+        ax.barh(name, middle, color=GREY if "uncounted" in name else COLORS["vector"], height=0.6)
         ax.plot([low, high], [name, name], color=INK, lw=1)
         note(ax, f"{middle:,.0f}", (max(middle, min(high, 1.1 * middle)), name), (7, 0), **look)
     ax.axvline(1e12 * alone.median, color="black", ls="--", lw=1, label="AND, count, add alone")
     ax.set(xlabel="ps for a word of 64 products", xmargin=0.3)
-    ax.legend(loc="upper right", fontsize=9)
+    ax.legend(loc="lower right", fontsize=9)
     return as_rows(ax, list(timings))
 
 
@@ -75,10 +76,9 @@ def rungs(timings: Mapping[str, Timing], words: int, alone: Timing) -> Axes:
 def by_passes(times: Mapping[str, Mapping[tuple, Timing]], rivals: Mapping, once, each) -> Axes:
     """Draw milliseconds over passes, p · q: of planes, the model (in seconds), float32 and int8."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
-    ax.set(xlabel="passes, p · q", ylabel="ms")
+    ax.set(xlabel="passes, p · q", ylabel="ms", xmargin=0.1, ymargin=0.1)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", subs=(2, 5))
-    ax.margins(0.1)
     for (name, timing), line in zip(rivals.items(), ("-", ":"), strict=True):
         ax.axhline(1e3 * timing.median, color=COLORS["device"], ls=line, label=name)
     for (name, kept), fill in zip(times.items(), (COLORS["vector"], "none"), strict=True):
@@ -124,7 +124,7 @@ def shares(weights: Mapping[str, np.ndarray]) -> Axes:
     for ax, (name, w) in zip(axes, weights.items(), strict=True):
         ax.hist(w.ravel(), bins, weights=np.full(w.size, 100 / w.size), color=COLORS["vector"])
         halves = {"half the largest": abs(w).max() / 2, "half the mean": abs(w).mean() / 2}
-        for (label, size), color in zip(halves.items(), (INK, GREY), strict=True):
+        for (label, size), color in zip(halves.items(), (INK, WRONG), strict=True):
             ax.axvline(-size, color=color, ls="--", lw=1, label=label)
             ax.axvline(size, color=color, ls="--", lw=1)
         ax.set(title=name, xlabel="weight; 0 between the lines")

@@ -57,7 +57,7 @@ def reserve(n_threads: int) -> None:
     at_least("n_threads", n_threads, 1)
     if n_threads > MOST:
         raise ValueError(f"n_threads: expected at most {MOST}, got {n_threads}")
-    if imported_numba() is None:
+    if "numba" not in sys.modules:
         os.environ["NUMBA_NUM_THREADS"] = str(max(n_threads, size()))
     elif n_threads > size():
         raise ValueError(
@@ -66,21 +66,14 @@ def reserve(n_threads: int) -> None:
         )
 
 
-def imported_numba():
-    """Numba, if it is imported; else None. Waits for a thread that is just importing it."""
-    if "numba" not in sys.modules:
-        return None
-    import numba
-
-    return numba
-
-
 def size() -> int:
     """Threads in the pool: NUMBA_NUM_THREADS, or one for each core.
 
     Raises ValueError if that variable is no number.
     """
-    if numba := imported_numba():
+    if "numba" in sys.modules:
+        import numba  # waits for a thread that is just importing it
+
         return numba.config.NUMBA_NUM_THREADS
     text = os.environ.get("NUMBA_NUM_THREADS") or str(usable_cores())
     at_least("NUMBA_NUM_THREADS", int(text) if text.isdecimal() else text, 1)

@@ -7,32 +7,18 @@ from pathlib import Path
 import pytest
 
 from cnnlab import lessons
-from cnnlab.check import collective
 from cnnlab.check.kinds import Exercise
 from cnnlab.course.parts import number
-from tests.check import shared_ranks
 
 FOLDER = Path(__file__).parent / "answers"
 EXERCISES = Path(lessons.__file__).parent
 FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("lesson_*.py"))}
 
 
-@pytest.fixture(autouse=True)
-def one_cluster(monkeypatch):
-    """Starting ranks for each answer takes longer than trying it, as does a deadlock."""
-    monkeypatch.setattr(collective, "cluster", shared_ranks.shared)
-    monkeypatch.setitem(collective.kernel.__kwdefaults__, "patience", 5)
-
-
 def of_all_lessons(kind):
-    """Each answer of that kind, as the lesson and its number. Most are compiled, or need ranks."""
+    """Each answer of that kind, as the lesson and its number. Most are compiled."""
     return [
-        pytest.param(
-            name,
-            i,
-            marks=[pytest.mark.mpi] * ("shared_ranks" in answers)
-            + [pytest.mark.slow] * (name >= "lesson_10"),
-        )
+        pytest.param(name, i, marks=[pytest.mark.slow] * (name >= "lesson_10"))
         for name, answers in FILES.items()
         for i in range(len(answers[kind]))
     ]
@@ -51,8 +37,7 @@ def model_answers():
         for name, value in vars(module).items():
             if isinstance(value, Exercise):
                 slow = [pytest.mark.slow] * (file.stem >= "lesson_10")
-                ranks = [pytest.mark.mpi] * (hasattr(module, "collective"))
-                yield pytest.param(value, name, marks=slow + ranks, id=f"{file.stem}-{name}")
+                yield pytest.param(value, name, marks=slow, id=f"{file.stem}-{name}")
 
 
 @pytest.mark.parametrize("exercise, name", list(model_answers()))

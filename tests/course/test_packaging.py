@@ -73,8 +73,9 @@ def test_the_version_and_the_licences_are_the_same_wherever_they_are_stated():
     assert "[MIT](LICENSE)" in said and "[CC BY 4.0](notebooks/LICENSE)" in said
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_pages_link_only_to_what_exists(page):
+@pytest.mark.parametrize("page, most", [("README.md", 120), ("CONTRIBUTING.md", 150)])
+def test_pages_are_short_and_link_only_to_what_exists(page, most):
+    assert len(read(page).splitlines()) <= most
     links = re.findall(r"\]\(([^)#:]+)\)|src=\"([^\":]+)\"", read(page))
     assert links
     missing = [link for pair in links for link in pair if link and not (ROOT / link).exists()]
@@ -172,6 +173,17 @@ def test_setup_without_venv_and_virtualenv_says_what_to_install(clone):
     assert status != 0
     assert "fetching virtualenv instead" in said and "apt install python3-venv" in said
     assert not (clone / ".venv" / "installed").exists()
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_jupyter_is_let_run_as_root_only_for_root(clone, monkeypatch, user):
+    (clone / "bin").mkdir()
+    script(clone / "bin" / "python", 'echo "$@"')
+    script(clone / "bin" / "id", f"echo {user}")
+    monkeypatch.setenv("PATH", f"{clone / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    ready = [f"--assume-old={target}" for target in ("setup", f"{clone}/installed")]
+    status, said = make(clone, "lab", f"VENV={clone}", *ready)
+    assert status == 0 and "jupyterlab" in said and ("--allow-root" in said) == (user == 0)
 
 
 def test_make_alone_lists_every_command(clone):

@@ -140,6 +140,8 @@ def test_terms_are_in_order_defined_once_and_briefly():
         assert text.endswith((".", "*.", ").")), term
         assert not text.lower().startswith(f"{term} is"), term
     assert {"latency", "roofline", "speedup", "race", "allreduce", "false sharing"} <= set(lower)
+    assert {"softmax", "overfitting", "gradient checkpointing", "horovod", "nccl"} <= set(lower)
+    assert {"DDP", "FSDP"} <= set(terms)
 
 
 # --- the guide for whoever teaches --------------------------------------------------------------

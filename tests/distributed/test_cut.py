@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from cnnlab.distributed import trial
+from cnnlab.distributed import METHODS, trial
 from cnnlab.distributed.model import CUTS, Piece, cuts, shares
 from cnnlab.distributed.pipeline import Hybrid, ModelParallel, Pipeline, stages
 from cnnlab.distributed.sharded import Sharded
@@ -267,6 +267,22 @@ def trained(make, n=3, **options):
         return train(DIGITS, method=make(comm), **(how | {"save": save}))
 
     return World(n, measured=True).run(program)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_method_trains_with_every_optimiser(optimizer):
+    """As one rank does; where ranks step on their own, their one model learns."""
+    network = Network((Conv(2, 5), ReLU(), MaxPool(4), Dense(10), Sigmoid()))
+    how = {"optimizer": optimizer, "network": network, "epochs": 2}
+    one = train(DIGITS, **HOW, **how)
+    for name, method in METHODS.items():
+        options = {"grid": (1, 2, 2)} if name == "hybrid" else {}
+        first, *others = trained(functools.partial(method.load(), **options), 4, **how)
+        assert all(np.array_equal(first.params.flat, other.params.flat) for other in others), name
+        if name in ("local", "elastic", "gossip"):
+            assert first.history[1]["loss"] < first.history[0]["loss"], name
+        else:
+            np.testing.assert_allclose(first.params.flat, one.params.flat, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -19,13 +19,11 @@ def parameters(n_ranks, way, **options):
     return World(n_ranks).run(program)
 
 
-def test_every_rank_finds_the_parameters_of_the_uncut_network():
+def test_every_rank_has_the_parameters_of_the_uncut_network():
     uncut = parameters(1, "alone")[0]
     assert abs(uncut - LENET5.parameters().flat).max() > 1e-4
-    for way in ("data", "hybrid", "sharded", "layers"):
-        options = {"grid": (1, 1, 3)} if way == "hybrid" else {}
-        for params in parameters(3, way, **options):
-            np.testing.assert_allclose(params, uncut, atol=1e-5)
+    for params in parameters(3, "layers"):
+        np.testing.assert_allclose(params, uncut, atol=1e-5)
 
 
 def test_what_is_held_is_counted():

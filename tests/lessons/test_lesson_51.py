@@ -1,4 +1,6 @@
-"""The challenge under a cap of workspace."""
+"""The challenge under a cap of workspace, and a cap that is divided among calls."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from cnnlab.lessons import lesson_51
 from cnnlab.lessons.lesson_50 import implicit_gemm
 from cnnlab.lessons.lesson_51 import BUFFERS, allocated, challenge
 from cnnlab.network import Conv, Dense, Network, ReLU, Sigmoid
+from tests.lessons import breaking
 
 NETWORK = Network((Conv(3, 3), ReLU(), Conv(2, 3), ReLU(), Dense(10), Sigmoid()), (2, 9, 9))
 STEP = lesson_51.convolutions(NETWORK)
@@ -62,3 +65,23 @@ def test_the_convolutions_of_a_step_take_the_images_asked_for():
     conv = STEP["conv2_backward_weights"]
     x, dz, dw = conv.some_images(conv.arguments(4), slice(1, 3))
     assert (x.shape, dz.shape, dw.shape) == ((2, 3, 7, 7), (2, 2, 5, 5), (2, 3, 3, 3))
+
+
+def test_a_divided_cap_is_kept_to_the_byte():
+    page, rng = breaking.defined("51", "import functools"), np.random.default_rng(0)
+    pareto, plan, divide = (page[name] for name in ("pareto", "Plan", "divide"))
+    for _ in range(100):
+        fronts = {
+            name: pareto(plan(rng.uniform(), int(rng.integers(10**8)), ()) for _ in range(8))
+            for name in "abc"
+        }
+        choices = list(itertools.product(*fronts.values()))
+        room, times = (np.array([[p[i] for p in c] for c in choices]).sum(1) for i in (1, 0))
+        cap = int(rng.choice(room)) - int(rng.integers(2))
+        if cap < min(room):
+            with pytest.raises(ValueError, match=f"cap: expected at least {min(room):,} bytes, "):
+                divide(fronts, cap)
+        else:
+            times_of, room_of, _ = zip(*divide(fronts, cap).values(), strict=True)
+            assert sum(room_of) <= cap
+            assert sum(times_of) == pytest.approx(min(times[room <= cap]), rel=1e-12)

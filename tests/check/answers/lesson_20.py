@@ -3,12 +3,9 @@
 import numpy as np
 
 from cnnlab.lessons.lesson_20 import from_ranks, reduce, scatter, shift
-from tests.check import shared_ranks
 
 
 def along_a_tree(comm, array):
-    import numpy as np
-
     other, distance = np.empty_like(array), 1
     while distance < comm.size:
         if comm.rank % (2 * distance) == distance:
@@ -20,9 +17,14 @@ def along_a_tree(comm, array):
         distance *= 2
 
 
-def only_for_powers_of_two(comm, array):
-    import numpy as np
+def flat(comm, array):
+    if comm.rank:
+        comm.send(array, 0)
+    else:
+        array += sum(comm.recv(source=rank) for rank in range(1, comm.size))
 
+
+def only_for_powers_of_two(comm, array):
     other, distance = np.empty_like(array), comm.size // 2
     while distance:
         if distance <= comm.rank < 2 * distance:
@@ -39,8 +41,6 @@ def only_for_equal_values(comm, array):
 
 
 def nobody_sends(comm, array):
-    import numpy as np
-
     if comm.rank == 0 and comm.size > 1:
         comm.Recv(np.empty_like(array), 1)
 
@@ -71,12 +71,6 @@ def row_by_row(comm, whole, part):
         part[:] = whole[0]
     else:
         comm.Recv(part, 0)
-
-
-def all_rows_to_all(comm, whole, part):
-    rows = whole if comm.rank == 0 else np.empty((comm.size, part.size))
-    comm.Bcast(rows)
-    part[:] = rows[0]
 
 
 def ring(order, step=1):
@@ -121,8 +115,11 @@ WRONG = [
     (reduce, only_for_powers_of_two, "on 3 ranks"),
     (reduce, only_for_equal_values, "on 2 ranks"),
     (reduce, nobody_sends, "deadlock"),
-    (scatter, row_by_row, "on 4 ranks: rank 0 sends 3 messages, more than 2"),
-    (scatter, all_rows_to_all, "on 2 ranks: rank 1 has not row 1"),
+    (reduce, flat, "on 4 ranks: rank 0 has 3 messages, more than 2"),
+    (reduce, lambda comm, array: comm.allreduce(array), "comm.allreduce: expected Send and Recv"),
+    (scatter, row_by_row, "on 4 ranks: rank 0 has 3 messages, more than 2"),
+    (scatter, lambda comm, whole, part: comm.bcast(whole), "comm.bcast: expected Send and Recv"),
+    (scatter, lambda comm, whole, part: part.fill(0), "on 1 ranks: rank 0 has [0. 0. 0.], not"),
     (scatter, halves(general=False), "raised TypeError"),
     (from_ranks, lambda cost, latency: doubled(cost, latency, 1), "too small"),
     (from_ranks, lambda cost, latency: 4, "too small"),
@@ -132,4 +129,3 @@ WRONG = [
     (shift, ring(lambda comm: comm.rank == 0, -1), "on 3 ranks: rank 0 has 1, not 2"),
     (shift, lambda comm, array: comm.Sendrecv(array, 0, 0, array, 0, 0), "comm.Sendrecv: expected"),
 ]
-shared_ranks.as_in_a_notebook(RIGHT + WRONG)

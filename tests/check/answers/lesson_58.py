@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from cnnlab.lessons.lesson_58 import brackets, epochs, groups, promote
 
 
@@ -52,7 +54,7 @@ RIGHT = [
     (epochs, summed),
     (brackets, by_logarithm),
     (promote, promoter()),
-    (promote, lambda *given: list(promoter()(*given) or ()) or None),
+    (promote, lambda *given: None if (got := promoter()(*given)) is None else np.array(got)),
 ]
 WRONG = [
     (epochs, whole_trainings, "epochs("),
