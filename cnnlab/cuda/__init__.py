@@ -18,7 +18,7 @@ from cnnlab.cuda.launcher import Launcher
 from cnnlab.runtime.arguments import one_of
 
 SOURCES = Path(__file__).parent
-_tracer: Callable[[str], Launcher] | None = None  # for a source, within `traced`
+_tracer: Callable[["Kernels"], Launcher] | None = None  # within `traced`
 
 
 @functools.cache
@@ -52,11 +52,10 @@ class Kernels(Launcher):
 
     def __init__(self, source: str):
         super().__init__(source)
-        self.source = source
-        device(source)  # compile now, so that errors show at once
+        self.source, self._own = source, device(source)  # compiled now: errors show at once
 
     def _device(self) -> Launcher:
-        return (_tracer or device)(self.source)
+        return _tracer(self) if _tracer else self._own
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return self._device()._prepare(name, sizes, arguments, shared)
@@ -78,7 +77,6 @@ def load(name: str, **macros: str) -> Kernels:
     return Kernels(f"{defined}#line 1\n{text}" if macros else text)
 
 
-@functools.lru_cache(maxsize=64)
 def device(source: str) -> Launcher:
     """The kernels of a source on the GPU if there is one, and on the emulator otherwise."""
     if gpu()[0]:
@@ -115,7 +113,8 @@ def traced(most: int | None = None, schedule: int = 0) -> Iterator[list]:
 
     global _tracer
     traces: list = []
-    outer, _tracer = _tracer, lambda source: Traced(source, traces, most, schedule)
+    outer = _tracer
+    _tracer = functools.cache(lambda mine: Traced(mine.source, traces, most, schedule))
     try:
         yield traces
     finally:

@@ -11,6 +11,7 @@ import numpy as np
 from cnnlab.cuda.arguments import overlapping
 from cnnlab.cuda.launcher import Launcher
 
+compiled = functools.lru_cache(maxsize=64)(cupy.cuda.compiler.compile_using_nvrtc)
 FAULTS = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
 
 
@@ -19,10 +20,10 @@ class OnGpu(Launcher):
 
     def __init__(self, source: str):
         super().__init__(source)
-        compiler, self._module = cupy.cuda.compiler, cupy.cuda.function.Module()
+        self._module = cupy.cuda.function.Module()
         try:  # not cupy.RawModule, which takes numbers below 2**-126 for zero (-ftz=true)
-            code, _ = compiler.compile_using_nvrtc(source, ("-std=c++17",))
-        except compiler.CompileException as error:
+            code, _ = compiled(source, ("-std=c++17",))
+        except cupy.cuda.compiler.CompileException as error:
             raise RuntimeError(f"the CUDA source does not compile:\n{error}") from error
         self._module.load(code)
 

@@ -2,8 +2,6 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab import cuda
 from cnnlab.check import device, kinds
@@ -15,9 +13,18 @@ from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
 BANKS = LANES = 32
 
 
-def _no_shared(traces: list) -> str:
-    shared = any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0)
-    return "shared memory is used; a shuffle needs none." * shared
+def _by_shuffles(traces: list) -> str:
+    if any(trace.arrays[n].shared for trace in traces for n in set(trace.array) if n >= 0):
+        return "shared memory is used; a shuffle needs none."
+    few = max(len(set(trace.thread)) for trace in traces) < LANES
+    few |= any(trace.gathered != 2**LANES - 1 for trace in traces)
+    return "not every lane adds up a share and gets all others by shuffles." * few
+
+
+def _in_tile(traces: list) -> str:
+    rows = [row for trace in traces for row in trace.traffic().values()]
+    tile, others = (sum(row["reads"] for row in rows if n in row) for n in ("turns", "sectors"))
+    return f"a tile serves {tile:,} reads, global memory {others:,}." * (2 * tile < others)
 
 
 def _one_warp(mine, dz, db):
@@ -29,7 +36,7 @@ def _one_warp(mine, dz, db):
     _one_warp,
     "In a round, lane i and lane i ^ by add each other's sum: by is 16, 8, 4, 2, 1.",
     "sum += __shfl_xor_sync(0xffffffff, sum, by), with by from 16 down to 1.",
-    also=_no_shared,
+    also=_by_shuffles,
 )
 def butterfly():
     """Each lane has the whole sum, so any of them may store it. All 32 must take part."""
@@ -56,6 +63,7 @@ def _in_tiles(mine, x, w, b, z):
     _in_tiles,
     "Two lines race for one element. Which of them belongs to the next round of the loop?",
     "A fast thread fills the next tile while a slow one still multiplies. Who must wait for whom?",
+    also=_in_tile,
 )
 def race():
     """One barrier before the tile is read, and one before it is overwritten."""
@@ -114,6 +122,7 @@ def _with_halo(mine, dz, w, dx):
     "64 threads fill edge × edge elements: a loop from a thread's number, in steps of 64.",
     "Element i is in row blockIdx.y * 8 − (K − 1) + i / edge of dz, if there is one; else it is 0.",
     strides=False,
+    also=_in_tile,
 )
 def halo():
     """This halo lies above and to the left: dx[i, j] collects from dz[i − k, j − l]."""
@@ -180,10 +189,9 @@ extern "C" __global__ void blocked(const float* x, const float* w, const float* 
             for (int j = 0; j < 4; j++) sum[r][j] += weight * pixel[j];
         }
     }
-    for (int r = 0; r < 6; r++)
-        for (int j = 0; j < 4; j++)
-            if (first + r < F && q + j < Q)
-                z[((n * F + first + r) * P + p) * Q + q + j] = sum[r][j] + b[first + r];
+    for (int r = 0; r < 6 && first + r < F; r++)
+        for (int j = 0; j < 4 && q + j < Q; j++)
+            z[((n * F + first + r) * P + p) * Q + q + j] = sum[r][j] + b[first + r];
 }
 """)
     (n, f, p, q), sizes = z.shape, (*x.shape, *w.shape[::3], stride)
@@ -199,7 +207,7 @@ def rounds(trace, array: str) -> Stepper:
         pairs = dict(zip(trace.thread[here], trace.index[here], strict=True))
         tree[list(pairs)] += tree[list(pairs.values())]
         with style():
-            ax = Figure((7.2, 1.9)).subplots()
+            ax = plt.Figure((7.2, 1.9)).subplots()
         ax.set(xlim=(-3.5, LANES), ylim=(-0.1, 3.8))
         ax.axis("off")
         for y, name in ((2, "tree"), (0, "shuffles")):
@@ -221,7 +229,7 @@ def rounds(trace, array: str) -> Stepper:
 
 
 @figure
-def banks(trace, array: str, *, write: bool = False) -> Axes:
+def banks(trace, array: str, *, write: bool = False) -> plt.Axes:
     """Draw the banks of the first request for an array of 4-byte words that takes the most turns.
 
     A column is a bank, a row a turn; a square is a word, with the number of a lane that wants it.
@@ -231,10 +239,9 @@ def banks(trace, array: str, *, write: bool = False) -> Axes:
     words, first = np.unique(trace.index[rows], return_index=True)
     _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
     height = np.zeros(BANKS, int)
-    for bank, at in zip(words % BANKS, first, strict=True):
+    for bank, lane in zip(words % BANKS, trace.thread[rows[first]] % LANES, strict=True):
         look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
         ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
-        lane = trace.thread[rows[at]] % LANES
         ax.text(bank, height[bank], lane, ha="center", va="center", fontsize=7, color=INK)
         height[bank] += 1
     ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))

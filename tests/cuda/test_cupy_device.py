@@ -81,7 +81,7 @@ def test_arrays_of_the_host_are_refused_where_nothing_would_come_back(gpu):
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    caches = cuda.gpu, cuda.device, cuda.load
+    caches = cuda.gpu, cuda.load
     monkeypatch.setitem(sys.modules, "cupy", cupy())
     monkeypatch.delitem(sys.modules, "cnnlab.cuda.cupy_device", raising=False)
     monkeypatch.setattr(Stream, "noted", ())

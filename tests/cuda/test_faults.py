@@ -114,6 +114,7 @@ def test_accesses_far_outside_stop_the_kernel(body, n, before, words):
          r"line 4: thread \(0, 0, 0\) is not in its own mask, 0x0000fffe"),
         ("    float4 v = *(const float4*)(a + 1);\n    out[0] = v.x;",
          r"line 4: thread \(0, 0, 0\) .*misaligned address: 'const struct float4' must lie"),
+        ("    atomicAdd((int*)((char*)out + 2), 1);", r"line 4: thread \(0, .* misaligned address"),
         ("    out[0] = (int)(n + 3e9f);", "line 4: .* a float that is NaN or outside of 'int'"),
         ("    out[0] = 1 << (n + 32);", "line 4: .* 'int' is shifted by less than 0 or by all"),
         ("    __shared__ float big[20000];\n    big[threadIdx.x] = 1;",
@@ -169,6 +170,17 @@ ADD = """    unsigned* p = (unsigned*)out;
     unsigned old = *p, seen;
     do old = atomicCAS(p, seen = old, __float_as_uint(1 + __uint_as_float(old)));
     while (seen != old);"""
+MAXIMUM = """    int* p = (int*)out;
+    float v = 32.0f - threadIdx.x;
+    int old = *p, seen = -1;
+    while (v > __int_as_float(old) && old != seen)
+        old = atomicCAS(p, seen = old, __float_as_int(v));"""
+TWO = """    __shared__ bool last;
+    if (threadIdx.x < 2) out[2 * blockIdx.x + threadIdx.x] = a[0];
+    __syncthreads();
+    if (threadIdx.x == 0) { __threadfence(); last = atomicAdd(&count, 1u) == 2; }
+    __syncthreads();
+    if (last && threadIdx.x == 0) out[6] = out[1];"""
 MIXED = """    int* p = (int*)out;
     if (threadIdx.x == 0) { out[2] = p[0]; atomicAdd(p, 1); }
     if (threadIdx.x == 9) out[1] = p[0];"""
@@ -180,7 +192,12 @@ MIXED = """    int* p = (int*)out;
         (LAST.replace("FENCE", "__threadfence();"), ""),
         (LAST.replace("FENCE", "__threadfence();").replace("+ 1];", "+ 1], count = 0;"), ""),
         (LAST.replace("FENCE", ""), r"race, line 12: .* block 0 writes it in line 6"),
+        ("__threadfence();\n" + LAST.replace("FENCE", ""), "race, line 13"),
+        (TWO, ""),
+        (TWO.replace("__syncthreads();", "", 1), "race, line 9: thread 1 .* writes it in line 5"),
         (ADD, ""),
+        (MAXIMUM, ""),
+        (MAXIMUM.replace("while", "if"), "race, line 6"),
         ("    int* p = (int*)out;\n    atomicExch(p, *p + 1);", "race, line 5"),
         (MIXED, "race, line 6: thread 0 of block 0 changes atomically it in line 5"),
         ("    out[0] = 1;\n    out[1] = __ldg(out);", "race, line 5: .* by __ldg, and the kernel"),
@@ -194,15 +211,19 @@ def test_atomics_order_what_they_do_order(body, words):
 
 
 @pytest.mark.parametrize(
-    "body, before, words",
+    "value, before, words",
     [
-        ("    float own[n];\n    out[0] = own[0];", "", "variable length array"),
-        ("    out[0] = f(a[0]);", "float f(float x) { return x; }", "__device__ before f: line 1"),
+        ("0; float own[n]", "", "variable length array"),
+        ("f(a[0])", "float f(float x) { return x; }", "function, got f: line 4: out"),
+        ("f<float>(a[0])", "template <class T> T f(T x) { return x; }", "got f: line 4"),
+        ("u::f(1)", "namespace u { auto f(float x, int y = 2) -> float { return x; } }", "got f: "),
+        ("1; q(out)", "__global__ void q(float* x) {}", "got q: line 4"),
+        ("rand()", "", "function, got rand: line 4"),
     ],
 )
-def test_what_no_gpu_compiles_is_refused(body, before, words):
+def test_what_no_gpu_compiles_is_refused(value, before, words):
     with pytest.raises((RuntimeError, ValueError), match=words):
-        Emulated(kernel(body, before))
+        Emulated(kernel(f"    out[0] = {value};", before))
 
 
 @pytest.mark.parametrize("device", [Emulated, Traced])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cnnlab import cuda
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.cuda.emulator.translate import counted, translate
@@ -79,6 +80,9 @@ def test_templates_structs_and_typedefs():
          "out[i] = sizes::TWO + sizes::K;", 7),
         ("__device__ __forceinline__ float f(float x) { return x; }",
          "auto g = [&](int k) { return a[k]; }; out[i] = f(g(i));", 7),
+        ("#define HD __host__ __device__\nHD unsigned rand(unsigned* x) { return ++*x; }\n"
+         "__global__ void q(float* x);\n__global__ void q(float* x) {}\nfloat host() { return 1; }",
+         "unsigned x = a[i]; if (x > 9) { x = 0; } else if (!x) { x++; } out[i] = rand(&x);", 8),
         ("#define AT(row, column) ((row) * 8 + (column))", "out[i] = a[AT(i / 8, 7)];", 7),
     ],
 )  # fmt: skip
@@ -140,6 +144,17 @@ def test_functions():
     )
     wrong = [(e, x, y) for (e, x), y in zip(FUNCTIONS, result, strict=False) if x != y]
     assert not wrong
+
+
+@pytest.mark.parametrize("device", [Emulated, Traced, cuda.Kernels])
+def test_variables_begin_anew_in_each_object(device):
+    source, out = kernel("out[0] = atomicAdd(&n_runs, 1u);", "__device__ unsigned n_runs;"), []
+    one, other = device(source), device(source)
+    with cuda.traced():
+        for kernels in (one, one, other):
+            out.append(np.zeros(1, np.float32))
+            kernels.launch("k", (1,), (1,), out[0], out[-1], 0)
+    assert [int(each[0]) for each in out] == [0, 1, 0]
 
 
 def test_masks():

@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -21,8 +22,12 @@ class Emulated(Launcher):
     def __init__(self, source: str, options: tuple[str, ...] = PLAIN):
         super().__init__(source)
         self._options = options
-        self._path = self._build(translate(source, list(self.parameters)))
-        self._library = ctypes.CDLL(str(self._path))
+        text = translate(source, list(self.parameters))
+        self._path = self._build(text)
+        with tempfile.NamedTemporaryFile(suffix=".so") as copy:
+            Path(copy.name).write_bytes(self._path.read_bytes())
+            own = "emulator::note_global" in text  # variables, which begin anew in each object
+            self._library = ctypes.CDLL(copy.name if own else str(self._path))
         stacks = ctypes.c_void_p(memory.stacks().ctypes.data)
         sizes = map(ctypes.c_size_t, (memory.STACK, memory.GUARD))
         self._library.emulator_stacks(stacks, *sizes)

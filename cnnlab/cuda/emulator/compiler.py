@@ -25,8 +25,6 @@ ALWAYS = (
 PLAIN = ("-O1",)
 ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
-
-
 NONE = "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
 
 
@@ -118,7 +116,7 @@ def errors(said: str, text: str) -> str:
     """The compiler's errors, each with the line of the kernel that it is about."""
     lines = text.partition('#line 1 "kernel.cu"\n')[2].splitlines()
     result = []
-    for line in [line for line in said.splitlines() if "error" in line][:ERRORS]:
+    for line in [line for line in said.splitlines() if "error:" in line][:ERRORS]:
         place = re.search(r"kernel\.cu:(\d+)", line)
         source = lines[int(place[1]) - 1].strip() if place else ""
         if unknown := UNKNOWN.search(line):

@@ -38,7 +38,7 @@ static const int warpSize = 32;
 
 namespace emulator {
 
-enum { WRITE = 1, ATOMIC = 2, READ_ONLY = 8, COMPARED = 16 };  // flags of an access
+enum { WRITE = 1, ATOMIC = 2, READ_ONLY = 8, COMPARED = 16, FENCE = 32 };  // flags of an access
 enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE };
 const size_t GUARD = 256;  // bytes before and after a shared array
 const size_t MOST_SHARED = 48 * 1024;
@@ -50,6 +50,7 @@ struct Fibre {
     int line;              // where it waits
     unsigned place;        // which of the source's barriers that is
     uint32_t mask, from;   // in a warp: the lanes that take part, and the one to read
+    uint32_t known;        // the lanes whose values it has by shuffles, and its own
     uint64_t value;        // what it gives, and what it finds
     uint32_t barriers, warp_steps;  // how many this thread has passed; shuffles order no memory
     uint64_t step;  // a number for the iteration of each loop that it is in
@@ -128,13 +129,15 @@ static void choose(size_t block, size_t total);
 static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where);
 static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared);
 static void note_partial(uint32_t warp, uint32_t lanes);
-#define NOTE(address, flags) emulator::note(address, sizeof *(address), flags, __builtin_return_address(0))
 #else
 inline void choose(size_t, size_t) {}
 inline void note_array(const char*, const void*, size_t, size_t, bool) {}
 inline void note_partial(uint32_t, uint32_t) {}
-#define NOTE(address, flags)
+inline void note(const volatile void*, uint32_t, uint32_t, void*) {}
 #endif
+#define PLACE __builtin_return_address(0)
+#define NOTE(address, flags) \
+    (emulator::aligned(address, PLACE), emulator::note(address, sizeof *(address), flags, PLACE))
 
 // A __shared__ array: blocks run one at a time, so one copy will do. Each block finds NaN in it.
 template <class T> struct Shared {

@@ -63,13 +63,15 @@ QUIET static void handle(int number, siginfo_t* about, void* context) {
         sigaction(number, &before[which], nullptr);  // not a kernel's: it happens again, as ever
 }
 
-// Instead of a division by zero, which not every processor notices.
-QUIET static void divided(void* place) {
+QUIET static void stop_at(void* place, const char* what) {
     in_kernel = false;
     fault_place = (char*)place - 1;
-    fail(THREAD " of block (%u, %u, %u) divides an integer by zero", XYZ(fibres[running].index),
-         XYZ(blockIdx));
+    fail(THREAD " of block (%u, %u, %u) %s", XYZ(fibres[running].index), XYZ(blockIdx), what);
     stop();
+}
+template <class T> QUIET void aligned(T* address, void* place) {
+    if ((uintptr_t)address % alignof(T))
+        stop_at(place, "stops: misaligned address: it must lie at a multiple of its value's size");
 }
 
 static void catch_signals() {
@@ -94,8 +96,9 @@ static void leave_signals() {
 
 }  // namespace emulator
 
+// Instead of a division by zero, which not every processor notices.
 extern "C" QUIET void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) {
-    emulator::divided(__builtin_return_address(0));
+    emulator::stop_at(PLACE, "divides an integer by zero");
 }
 EXPORT void emulator_stacks(char* first, size_t bytes, size_t guard) {
     emulator::stacks = first;

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 WARP = 32  # threads
-WRITE, ATOMIC, READ_ONLY, COMPARED = 1, 2, 8, 16  # by __ldg; by atomicCAS
+WRITE, ATOMIC, READ_ONLY, COMPARED, FENCE = 1, 2, 8, 16, 32  # by __ldg; by atomicCAS
 FAR = 16 * 1024  # elements: an index so far outside is not near its array
 
 
@@ -71,16 +71,16 @@ class Accesses:
 
     `array` is the number of the array in `arrays`, or −1; `index` is the element, which may lie
     outside it; `line` is the line of the source, and `place` the instruction; `step` is a number
-    for each iteration of the loops around it; `flags` has WRITE, ATOMIC and so on;
-    `barriers` and `warp_steps` count the barriers of the block, and of the whole warp, that the
-    thread had passed; `partial` has a row for each __syncwarp of some lanes: the accesses `before`
-    it, its block, warp and lanes, a bit for each.
+    for each iteration of the loops around it, 0 outside; `flags` has WRITE, ATOMIC and so on, and
+    FENCE alone for a __threadfence; `barriers` and `warp_steps` count the barriers of the block,
+    and of the whole warp, that the thread had passed; `partial` has a row for each __syncwarp of
+    some lanes: the accesses `before` it, its block, warp and lanes, a bit for each.
 
     If there were too many, the rows are those of some blocks: `sampled` has their number, and that
     of all blocks. `beyond` has indices outside of arrays whose size the compiler knows, `compiler`
-    the faults that it saw. `fenced`: the source has a __threadfence. `touched` has a row for each
-    sector of the arguments and each block, of all blocks: the sector's number, and flags, see
-    `cnnlab.cuda.emulator.cache`.
+    the faults that it saw. `gathered` has a bit for each lane whose value, in each warp, all lanes
+    have by shuffles, directly or within a sum. `touched` has a row for each sector of the arguments
+    and each block, of all blocks: the sector's number, and flags, see `cnnlab.cuda.emulator.cache`.
     """
 
     kernel: str
@@ -100,7 +100,7 @@ class Accesses:
     beyond: list[dict] = field(default_factory=list)
     compiler: list[KernelFault] = field(default_factory=list)
     sampled: tuple[int, int] | None = None
-    fenced: bool = False
+    gathered: int = 0
     touched: np.ndarray | None = None
     partial: np.ndarray | None = None
 
@@ -130,9 +130,8 @@ class Accesses:
 
     def _of_array(self, attribute: str, missing) -> np.ndarray:
         """An attribute of each row's array; `missing` for rows of none."""
-        return np.array([getattr(array, attribute) for array in self.arrays] + [missing])[
-            self.array
-        ]
+        values = [*(getattr(array, attribute) for array in self.arrays), missing]
+        return np.array(values)[self.array]
 
     def _fault(self, kind: str, row: int, n: int, what: str) -> KernelFault:
         """What the thread of an access does, so many times."""
@@ -166,6 +165,7 @@ class Accesses:
 
     def _outside(self) -> Iterator[KernelFault]:
         bad = (self.index < 0) | (self.index >= self._of_array("size", 0)) | (self.array < 0)
+        bad &= self.flags != FENCE
         for row, n in self._each(np.flatnonzero(bad)):
             verb = "writes" if self.flags[row] & WRITE else "reads"
             where = "memory that belongs to no array"
@@ -249,13 +249,15 @@ class Accesses:
                 yield KernelFault("race", int(self.line[max(a, b)]), text)
 
     def _guesses(self, keys: np.ndarray) -> np.ndarray:
-        """Which accesses are reads, and their thread next changes the element by atomicCAS."""
+        """Which are reads before an atomicCAS of their thread; in a loop, not each needs one."""
         result, compared = np.zeros(len(self), bool), self.flags & COMPARED > 0
         if compared.any():
-            own = joined(keys, self.block, self.thread)
+            own, read = joined(keys, self.block, self.thread), joined(keys, self.place)
             order = np.argsort(own, kind="stable")
             now, after = order[:-1], order[1:]
             result[now] = (own[now] == own[after]) & compared[after]
+            again = now[result[now] & (self.step[after] > 0)]
+            result |= np.isin(read, read[again])
         return result & (self.flags & WRITE == 0)
 
     def _parted(self, a: int, b: int) -> bool:
@@ -269,15 +271,23 @@ class Accesses:
         return bool(after >> int(self.thread[b]) % WARP & 1)
 
     def _handed_over(self, keys: np.ndarray, a: int, b: int) -> bool:
-        """Whether, with a fence, block after block changes one element between two accesses.
+        """Whether, after a fence, block after block changes one element between two accesses.
 
         Atomically, as where the last block to arrive reads what the others have written.
         """
-        atomic = self.fenced & (self.flags & ATOMIC > 0)
-        row, (a, b) = np.arange(len(self)), sorted((a, b))
-        gives = atomic & (self.block == self.block[a]) & (row >= a)
-        takes = atomic & (self.block == self.block[b]) & (row < b)
-        return bool(np.isin(keys[gives], keys[takes]).any())
+        a, b = sorted((a, b))
+        mine, other = (np.flatnonzero(self.block == self.block[row]) for row in (a, b))
+        other = other[(self.flags[other] & ATOMIC > 0) & (other < b)]
+        gives = mine[(self.flags[mine] & ATOMIC > 0) & np.isin(keys[mine], keys[other])]
+        fences = mine[(self.flags[mine] == FENCE) & self._ordered(a, mine)]
+        return a in gives or bool(self._ordered(fences[:, None], gives).any())
+
+    def _ordered(self, a, b) -> np.ndarray:
+        """Whether accesses b come after those of a, of their block: by thread, or by a barrier."""
+        after = (self.thread[a] == self.thread[b]) & np.less(a, b)
+        warp = self.thread[a] // WARP == self.thread[b] // WARP
+        after |= warp & (self.warp_steps[a] < self.warp_steps[b])
+        return after | (self.barriers[a] < self.barriers[b])
 
     def _does(self, row: int) -> str:
         verbs = {0: "reads", WRITE: "writes", WRITE | ATOMIC: "changes atomically"}

@@ -12,15 +12,12 @@ VECTOR(int)
 typedef unsigned char uchar;
 
 #define ATOMIC(name, after)                                                                    \
-    template <class T> QUIET __attribute__((noinline)) T name(T* address,                      \
-                                                              std::common_type_t<T> value) {   \
+    template <class A, class T = std::remove_volatile_t<A>>                                    \
+    QUIET __attribute__((noinline)) T name(A* address, std::common_type_t<T> value) {          \
         NOTE(address, emulator::WRITE | emulator::ATOMIC);                                     \
         T before = *address;                                                                   \
         *address = after;                                                                      \
         return before;                                                                         \
-    }                                                                                          \
-    template <class T> QUIET T name(volatile T* address, std::common_type_t<T> value) {        \
-        return name((T*)address, value);                                                       \
     }
 ATOMIC(atomicAdd, before + value)
 ATOMIC(atomicSub, before - value)
@@ -32,8 +29,8 @@ ATOMIC(atomicExch, value)
 ATOMIC(atomicOr, before | value)
 ATOMIC(atomicAnd, before & value)
 ATOMIC(atomicXor, before ^ value)
-template <class T> QUIET __attribute__((noinline)) T atomicCAS(T* address, std::common_type_t<T> compare,
-                                                               std::common_type_t<T> value) {
+template <class A, class T = std::remove_volatile_t<A>>
+QUIET __attribute__((noinline)) T atomicCAS(A* address, std::common_type_t<T> compare, std::common_type_t<T> value) {
     NOTE(address, emulator::WRITE | emulator::ATOMIC | emulator::COMPARED);
     T before = *address;
     if (before == compare) *address = value;
@@ -99,8 +96,10 @@ EXPORT const char* emulator_printed() {
     ((condition) ? (void)0 : emulator::broken("assert(" #condition ")", __LINE__))
 #define __trap() emulator::broken("__trap()", __LINE__)
 
-// One thread runs at a time, so that memory is always in order.
-inline void __threadfence() {}
+// One thread runs at a time, so that memory is always in order: a trace asks where fences stand.
+QUIET __attribute__((noinline)) inline void __threadfence() {
+    emulator::note(nullptr, 0, emulator::FENCE, PLACE);
+}
 
 template <class T> QUIET __attribute__((noinline)) T __ldg(const T* address) {
     NOTE(address, emulator::READ_ONLY);

@@ -6,6 +6,7 @@ namespace emulator {
 
 static void (*body)(void**);
 static void** body_arguments;
+static uint32_t gathered;  // the lanes whose values all of their warp have
 static uint64_t schedule;  // the state of the random numbers of a shuffled one, else 0
 
 static size_t draw(size_t below) {  // Marsaglia's xorshift
@@ -67,6 +68,7 @@ static bool run_block() {
         f.state = READY;
         f.barriers = f.warp_steps = f.step = 0;
         f.left = false;
+        f.known = 1u << i % warpSize;
         f.index = at;
         if (++at.x == blockDim.x) at.x = 0, at.y++;
         if (at.y == blockDim.y) at.y = 0, at.z++;
@@ -98,6 +100,7 @@ static bool run_block() {
         if (error[0]) return false;
         if (!progress) return stuck();
     }
+    for (size_t i = 0; i < n; i++) gathered &= fibres[i].known;
     return true;
 }
 
@@ -119,6 +122,7 @@ static const char* run(void (*call)(void**), void** arguments, const unsigned* s
         order[k] = order[other];
         order[other] = k;
     }
+    gathered = 0xffffffff;
     catch_signals();
     for (size_t k = 0; k < total; k++) {
         size_t row = order[k] / gridDim.x;

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnnlab.cuda.emulator.faults import WARP, WRITE, Accesses, joined
+from cnnlab.cuda.emulator.faults import FENCE, WARP, WRITE, Accesses, joined
 from cnnlab.cuda.emulator.memory import SECTOR
 from cnnlab.runtime.arguments import table
 
@@ -105,12 +105,12 @@ class Trace(Accesses):
 
     def loads(self, lines: range = range(1 << 31)) -> int:  # all of them
         """The number of reads on these lines of the source; of a sample, an estimate for all."""
-        reads = (self.flags & WRITE == 0) & (self.line >= lines.start) & (self.line < lines.stop)
-        return int(reads.sum() * self.scale)
+        there = (self.line >= lines.start) & (self.line < lines.stop)
+        return int(np.sum(there & (self.flags & (WRITE | FENCE) == 0)) * self.scale)
 
     def __str__(self) -> str:
         """The report: a row per array, then the faults."""
-        head = f"{self.kernel}: {len(self):,} accesses"
+        head = f"{self.kernel}: {np.count_nonzero(self.flags != FENCE):,} accesses"
         if self.sampled:
             head += " in a sample of {:,} of {:,} blocks".format(*self.sampled)
         rows = [("array", "reads", "writes", "requests", "sectors each", "turns each")]

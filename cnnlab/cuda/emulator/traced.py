@@ -13,7 +13,7 @@ import numpy as np
 from cnnlab.cuda.arguments import NUMBERS, SHORTER, VECTORS, code
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.compiler import build, warnings
-from cnnlab.cuda.emulator.faults import Array, KernelFault
+from cnnlab.cuda.emulator.faults import WARP, Array, KernelFault
 from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
 from cnnlab.cuda.emulator.trace import Trace
 from cnnlab.cuda.emulator.translate import HERE, counted
@@ -30,9 +30,7 @@ ACCESS = np.dtype(
 )
 TOUCH = np.dtype([("address", "u8"), ("block", "u4"), ("flags", "u4")])
 PARTIAL = np.dtype([("before", "u8")] + [(n, "u4") for n in ("block", "warp", "lanes", "unused")])
-ARRAY = np.dtype(
-    [(name, "u8") for name in ("start", "bytes", "item", "shared")] + [("name", "S40")]
-)
+ARRAY = np.dtype([(n, "u8") for n in ("start", "bytes", "item", "shared")] + [("name", "S40")])
 BEYOND = np.dtype(
     [("where", "u8"), ("index", "i8")]
     + [(name, "u4") for name in ("size", "block", "thread", "times")]
@@ -49,11 +47,7 @@ class Traced(Emulated):
     """
 
     def __init__(
-        self,
-        source: str,
-        traces: list[Trace] | None = None,
-        most: int | None = None,
-        schedule: int = 0,
+        self, source: str, traces: list | None = None, most: int | None = None, schedule: int = 0
     ):
         super().__init__(source)
         self._most, self._schedule = MOST if most is None else most, schedule
@@ -65,11 +59,8 @@ class Traced(Emulated):
 
     def _build(self, text: str) -> Path:
         headers, line, source = text.partition('#line 1 "kernel.cu"\n')
-        text = headers + line + counted(source)
-        return build(
-            f'{text}\n#line 1 "tracer.h"\n{(HERE / "tracer.h").read_text(encoding="utf-8")}',
-            OPTIONS,
-        )
+        tracer = (HERE / "tracer.h").read_text(encoding="utf-8")
+        return build(f'{headers}{line}{counted(source)}\n#line 1 "tracer.h"\n{tracer}', OPTIONS)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return lambda: self._run(name, sizes, arguments, shared)
@@ -156,10 +147,10 @@ class Traced(Emulated):
         line = lines[place] if len(rows) else np.empty(0, int)
         columns = {n: rows[n].astype(np.int64) for n in ACCESS.names[3:]}  # from "block" on
         columns |= {"array": number, "index": index, "line": line, "place": place}
-        columns["step"] = np.unique(rows["step"], return_inverse=True)[1]
+        columns["step"] = np.unique(np.append(0, rows["step"]), return_inverse=True)[1][1:]
         sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
         more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
-        more["fenced"] = "__threadfence" in code(self.source)
+        more["gathered"] = self._library.trace_gathered() % 2**WARP
         more["partial"] = self._rows("trace_partials", PARTIAL).copy()
         more["touched"] = touched(self._rows("trace_touches", TOUCH), known)
         arrays = [array for _, _, array in known]

@@ -15,7 +15,7 @@ INCLUDED = re.compile(
 UNSUPPORTED = re.compile(
     r"cooperative_groups|\bcg::|#[ \t]*include[^\n]*|<<<|__managed__|__cluster_dims__|\basm\b|"
     r"\bwmma\b|\bcuda::|\bcuda[A-Z]\w*|\b(?:texture|surface)\b|\btex[123]D\w*|\bcurand\w*|__nv_bfloat16|"
-    r"\bhalf2\b|\bint\s+main\b|\b(?:malloc|free|new|delete)\b"
+    r"\bhalf2\b|\bint\s+main\b|\b(?:malloc|calloc|realloc|free|new|delete)\b"
 )
 ALIGN = r"(?:__align__|alignas)\s*\(\s*\w+\s*\)"
 SHARED = re.compile(
@@ -26,6 +26,11 @@ SHARED = re.compile(
 )
 DECLARATOR = re.compile(r"\s*([\s*]*)(\w+)\s*((?:\[[^]]*\]\s*)*)$")
 GLOBAL = re.compile(r"__(?:device|constant)__\s+([^;{}()=]*?\w\s*(?:\[[^]]*\]\s*)*)(?==|;|\{)")
+NOT_CODE = re.compile(r'"[^"\n]*"|^[ \t]*#[^\n]*|__global__[^;{}()]*\([^()]*\)\s*;', re.MULTILINE)
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)([^\n]*)", re.MULTILINE)
+FUNCTION = re.compile(r"(?<![^;{}])([^;{}=]*[\w>)][\s*&]+)(\w+)\s*\([^()]*\)\s*(?:->[^;{}()]*)?\{")
+CALL = re.compile(r"(?<![.>])\b(?!(?:if|for|while|switch|constexpr)\b|_)(\w+)\s*(?:<[\w ,:*]*>)?\(")
+HOST = "abort atexit atof atoi bsearch exit fopen getenv puts qsort rand srand strtod strtol system"
 RUN = """
 EXPORT const char* run_{name}(void** arguments, const unsigned* sizes, size_t shared)
 {{
@@ -61,18 +66,17 @@ def translate(source: str, kernels: list[str]) -> str:
 
 
 def undeclared(body: str) -> None:
-    """Refuse a function that is called, and that is not for the device, with a ValueError."""
-    text = re.sub(r"^[ \t]*#[^\n]*", "", body, flags=re.MULTILINE)
-    inner, outer = text, ""
-    while outer != inner:
-        outer, inner = inner, re.sub(r"\{[^{}]*\}", ";", inner)
-    for head in re.split("[;{}]", outer):
-        result = re.search(r"[\w>*&]\s+[*&]*(\w+)\s*\([^()]*\)\s*$", head)
-        if not result or re.search(r"__device__|__global__|\bconstexpr\b|=", head):
-            continue
-        if len(re.findall(rf"\b{result[1]}\s*\(", text)) > 1:
-            where = said(body, body.index(result[0].strip()))
-            raise ValueError(f"source: expected __device__ before {result[1]}: {where}")
+    """Refuse a call of a kernel, or of a function that is not for the device, with a ValueError."""
+    macros = dict(MACRO.findall(body))
+    device = {"__device__", "constexpr", *(m for m in macros if "__device__" in macros[m])}
+    text = NOT_CODE.sub(lambda result: re.sub(r"[^\n]", " ", result[0]), body)
+    heads = {head.start(2): head for head in FUNCTION.finditer(text)}
+    refused = {*HOST.split(), *(head[2] for head in heads.values())}
+    refused -= {h[2] for h in heads.values() if device & {*re.findall(r"\w+", h[1])}} | {*macros}
+    for call in CALL.finditer(text):
+        if call[1] in refused and call.start() not in heads:
+            where = said(body, call.start())
+            raise ValueError(f"source: expected a __device__ function, got {call[1]}: {where}")
 
 
 def declared(text: str) -> list[str]:

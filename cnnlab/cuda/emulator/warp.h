@@ -61,10 +61,11 @@ static void synchronized(size_t first, size_t last, uint32_t mask, uint32_t grou
 
 // Give each thread of a group what it asked for. `first` is the first thread of the warp.
 static bool exchange(size_t first, uint32_t group) {
-    uint64_t values[32], ballot = 0;
+    uint64_t values[32], known[32] = {}, ballot = 0;
     for (unsigned i = 0; i < 32; i++)
         if (group >> i & 1) {
             values[i] = fibres[first + i].value;
+            known[i] = fibres[first + i].known;
             ballot |= uint64_t(values[i] != 0) << i;
         }
     for (unsigned i = 0; i < 32; i++) {
@@ -72,6 +73,7 @@ static bool exchange(size_t first, uint32_t group) {
         Fibre& f = fibres[first + i];
         if (f.state == AT_VOTE) f.value = ballot;
         if (f.state == AT_SHUFFLE) f.value = group >> f.from & 1 ? values[f.from] : ~uint64_t(0);
+        if (f.state == AT_SHUFFLE) f.known |= known[f.from];
         bool there = f.state == AT_SHUFFLE && first + f.from < n_fibres;
         if (there && !(group >> f.from & 1) && f.mask >> f.from & 1)
             return fail("line %d: " THREAD " takes the value of " THREAD ", which has returned",
