@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,7 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
             for layer in ({"color": "white"}, look):  # so that no hatching shows through
                 ax.add_patch(plt.Rectangle((start / 250, 0), n / 250, 1, **layer))
             if n / 250 > 0.03 * end:
-                place = (start + n / 2) / 250, 1.05
-                ax.text(*place, name, ha="left", va="bottom", fontsize=7, rotation=20)
+                ax.text((start + n / 2) / 250, 1.05, name, va="bottom", fontsize=7, rotation=20)
         reads = ", ".join(task.reads)
         then = f"; then {', '.join(names)} can go" if names else ""
         made = f", makes {', '.join(task.makes)}" if task.makes else ""
@@ -60,9 +59,9 @@ def over_segments(profiles: Mapping, measured: Mapping, formula, need, marked) -
     left.legend(frameon=False, fontsize=9)
     peaks, seconds = np.array([*measured.values()]).T
     middle.plot([*measured], peaks / 1e6, "o-", ms=3, color=PALETTE[2])
-    middle.plot([*formula], np.array([*formula.values()]) / 1e6, color=PALETTE[3], label="formula")
+    middle.plot([*formula], np.array([*formula.values()]) / 1e6, color=PALETTE[3])
     middle.axhline(need / 1e6, color=GREY, ls="--", lw=1)
-    middle.legend(frameon=False, fontsize=9, loc="lower left")
+    middle.legend(["tasks", "formula, no gradients"], frameon=False, fontsize=8, loc="lower left")
     middle.set(xlabel="segments", ylabel="MB at the peak", xscale="log", yscale="log")
     right.plot([*measured], 1e3 * seconds, "o-", ms=3, color=PALETTE[2])
     top = 1.2e3 * max(seconds)
@@ -84,8 +83,9 @@ def fronts(tables: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) ->
             ax.plot(*np.transpose(sorted(points)), mark, ms=4, color=color, label=way, alpha=0.8)
         ax.axvline(1, color=GREY, ls="--", lw=1)
         ax.set(title=name, xscale="log", xlabel="peak, in needs")
-        most = max(peak for points in curves.values() for peak, _ in points)
-        ticks = [peak for peak in (1, 1.5, 2, 5, 10, 20) if peak <= most]
+        peaks, times = np.transpose(sorted(chain.from_iterable(curves.values())))
+        ax.step(peaks, np.minimum.accumulate(times), where="post", color=GREY, label="Pareto front")
+        ticks = [peak for peak in (1, 1.5, 2, 5, 10, 20) if peak <= peaks[-1]]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     axes[0].set_ylabel("time over that with liveness alone")
