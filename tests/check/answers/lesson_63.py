@@ -2,21 +2,40 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_63 import challenge_seven, diagnosis, odd, ternary
+from cnnlab.lessons.lesson_63 import challenge_seven, diagnosis, fold, odd
 
 
 def odd_by_plane(bits, product, sum_x):
     return sum(2 * product * (k == 0) - 2**k * sum_x for k in range(bits))
 
 
-def by_or(x, plus, minus, count):
-    """Ones where x meets a weight, less twice those where it is negative."""
-    return count(x & (plus | minus)) - 2 * count(x & minus)
+def limits_of(f, b):
+    return (np.array([[1], [3], [5]]) / 6 - b) / f
 
 
-def in_place(x, plus, minus, count):
-    plus &= x
-    return count(plus) - count(x & minus)
+def fold_by_steps(f, b):
+    """The last whole number below each limit."""
+    signs = np.where(f > 0, 1, -1)
+    return np.ceil(limits_of(f, b) * signs).astype(int) - 1, signs
+
+
+def fold_unturned(f, b):
+    return np.floor(np.sort(limits_of(f, b), axis=0)).astype(int), np.ones(len(f), int)
+
+
+def fold_nearest(f, b):
+    return np.rint(limits_of(abs(f), b)).astype(int), np.sign(f).astype(int)
+
+
+def fold_at_levels(f, b):
+    """Where a level is, not halfway to it."""
+    return np.floor((np.array([[1], [2], [3]]) / 3 - b) / abs(f)).astype(int), np.sign(f)
+
+
+def fold_by_factor(f, b):
+    """Divided by f, and then all turned: the bias, too."""
+    limits = np.floor((np.array([[1], [3], [5]]) / 6 + b) / abs(f)).astype(int)
+    return limits, np.sign(f).astype(int)
 
 
 def adder(a, b, c):
@@ -51,7 +70,7 @@ def half_adders(words, count):
 SPOTS = ["top plane", "padding counted", "shift missing", "sound", "zeros around"]
 RIGHT = [
     (odd, odd_by_plane),
-    (ternary, by_or),
+    (fold, fold_by_steps),
     (diagnosis, SPOTS),
     (challenge_seven, by_majority),
 ]
@@ -60,12 +79,14 @@ WRONG = [
     (odd, lambda bits, product, sum_x: product - (2**bits - 1) * sum_x, "odd("),
     (odd, lambda bits, product, sum_x: 2 * product - 2**bits * sum_x, "odd("),
     (odd, lambda bits, product, sum_x: 2 * product - (2**bits - 1), "odd("),
-    (ternary, lambda x, plus, minus, count: count(x & plus), "expected"),
-    (ternary, lambda x, plus, minus, count: count(x & minus) - count(x & plus), "expected"),
-    (ternary, lambda x, plus, minus, count: count(x & (plus ^ minus)), "expected"),
-    (ternary, lambda x, plus, minus, count: count(x & plus) - count(minus), "expected"),
-    (ternary, lambda x, plus, minus, count: x & plus, "expected"),
-    (ternary, in_place, "are changed"),
+    (fold, fold_unturned, "the level is not"),
+    (fold, fold_nearest, "the level is not"),
+    (fold, fold_at_levels, "the level is not"),
+    (fold, fold_by_factor, "the level is not"),
+    (fold, lambda f, b: (limits_of(abs(f), b), np.sign(f)), "whole numbers"),
+    (fold, lambda f, b: (fold_by_steps(f, b)[0], f), "signs of 1 or -1"),
+    (fold, lambda f, b: (fold_by_steps(f, b)[0][0], np.sign(f)), "expected shapes"),
+    (fold, lambda f, b: (fold_by_steps(f, b)[0], 1), "expected shapes"),
     (diagnosis, ["sound", *SPOTS[1:]], "1 is not sound"),
     (diagnosis, [SPOTS[0], "zeros around", *SPOTS[2:]], "2 is not zeros around"),
     (diagnosis, [*SPOTS[:2], "top plane", *SPOTS[3:]], "3 is not top plane"),
