@@ -30,8 +30,7 @@ def try_case(
 
     An element may differ by what rounding explains, see `tolerance`. One that comes about with the
     help of all others, as in a Fourier transform, has their rounding too: with `normwise`, each may
-    differ by so many times what the largest may. `options` go to the function. A wrong function
-    never raises.
+    differ by so many times what the largest may. `options` go to the function. It never raises.
     """
     case = case.suited(operation)
     arrays = draw(operation, case, dtype, seed)

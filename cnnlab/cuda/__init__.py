@@ -135,8 +135,7 @@ def array_module():
 def graph(stages: Sequence[Sequence[Callable[[], None]]]) -> Callable[[], None]:
     """One call that makes all the prepared calls, stage by stage.
 
-    On a GPU it is a CUDA graph, and the calls of a stage may overlap; the emulator makes one call
-    after the other.
+    On a GPU it is a CUDA graph, and calls of a stage may overlap; the emulator makes them in turn.
     """
     if gpu()[0] and _tracer is None:
         from cnnlab.cuda.cupy_device import capture

@@ -26,8 +26,7 @@ class Launcher:
 
         Writes the results to the arrays that are not const, and waits if any of them is NumPy's:
         on arrays that lie on a GPU a launch does not wait. `shared` is the dynamic shared memory in
-        bytes. Raises ValueError or TypeError for a wrong launch, RuntimeError for a fault of the
-        kernel.
+        bytes. Raises ValueError or TypeError for a wrong launch, RuntimeError for a kernel's fault.
         """
         self._run(*self._checked(name, grid, block, arguments, shared))
 

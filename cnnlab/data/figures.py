@@ -8,8 +8,7 @@ from typing import NamedTuple
 def report_tables() -> dict[int, dict]:
     """The eight tables of the report by number, as they are printed, unrounded.
 
-    Each has `caption`, `section`, `measured_on`, `columns`, `rows` and, where the page needs one, a
-    `note` of ours.
+    Each has `caption`, `section`, `measured_on`, `columns`, `rows` and perhaps a `note` of ours.
     """
     return {table["number"]: table for table in _read("report_tables")["table"]}
 

@@ -277,8 +277,7 @@ class Gossip(Averaging):
 
     all with the *old* values (Lian and others, Can decentralized algorithms outperform centralized
     algorithms?, 2017). Ranks meet every `every` steps, along `graph`, one of GRAPHS. What has been
-    learned is the mean of all models; the ranks go on with their own. Raises ValueError for an
-    unknown graph.
+    learned is the mean of all models; ranks go on with theirs. ValueError for an unknown graph.
     """
 
     def __init__(self, comm, every: int = 1, graph: str = "ring"):

@@ -124,8 +124,7 @@ def own(group: Sum) -> dict[str, list[np.ndarray]]:
 def room(group: Sum | None, n: int) -> Kept:
     """Make the compressors for gradients of n numbers; zeros for what those of P ranks keep.
 
-    By name, arrays (P, K, …) for K compressors of a rank; none where compressors keep nothing, or
-    there are none.
+    By name, arrays (P, K, …) for K compressors of a rank; none where compressors keep nothing.
     """
     if not group:
         return {}

@@ -17,8 +17,7 @@ from cnnlab.training.replica import Replica
 def stages(network: Network, n: int) -> list[int]:
     """Where to cut the layers into n stages, the most expensive as cheap as can be: n + 1 numbers.
 
-    A layer costs its multiply-adds and its outputs. ValueError where there are fewer layers, or
-    branches.
+    A layer costs its multiply-adds and outputs. ValueError for fewer layers, or for branches.
     """
     network.check_sequence()
     costs = [p.layer.multiply_adds(p.input_shape) + prod(p.shape) for p in network.places]
@@ -120,8 +119,7 @@ class Pipe:
 class Pipeline(Holder):
     """A batch passes through the ranks' stages as `n_micro` micro-batches, ordered by a schedule.
 
-    Their gradients add up to those of the batch. Here a stage's layers are whole; `Hybrid` cuts
-    them, too.
+    Their gradients add up to those of the batch. A stage's layers are whole; `Hybrid` cuts them.
     """
 
     def __init__(self, comm, schedule: str = "1f1b", n_micro: int = 8):

@@ -110,9 +110,8 @@ def loss_and_gradients(
 ) -> float:
     """Loss of a batch x (N,C,H,W) with int64 labels (N), and its gradients written to `grads`.
 
-    Loss and gradients are summed over the batch. A strategy that fuses the whole step for this form
-    of network is asked for that; for the others it is composed. Raises ValueError or TypeError on
-    bad arguments.
+    Loss and gradients are summed over the batch. A strategy that fuses this network's whole step is
+    asked for that; for the others it is composed. Raises ValueError or TypeError on bad arguments.
     """
     check_step(strategy, params, x, labels, grads)
     with strategy.lock:

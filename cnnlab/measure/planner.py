@@ -247,8 +247,7 @@ def plan(
 ) -> Plan:
     """What a step would take, send and hold: played, or, on more than PLAYED ranks, extrapolated.
 
-    A method that cannot be played on each of PLAYS is played as it is. Raises ValueError where it
-    cannot be.
+    A method that cannot be played on each of PLAYS is played as it is, or ValueError is raised.
     """
     at_least("ranks", n_ranks, 1)
     at_least("batch", batch, 1)

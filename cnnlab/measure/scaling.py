@@ -74,8 +74,7 @@ def run(
     common, one a thread, which no program can pass (None for more threads than cores);
     `amdahl`, the serial share of the fitted law (None with two cores or fewer); and `serial`: what
     does not become less with more threads, measured alone, part by part, as a share of a step on
-    one thread. Numba must have room for that many threads, see `cnnlab.runtime.thread_pool`; else
-    ValueError.
+    one thread. Raises ValueError if Numba has no room for that many, see `runtime.thread_pool`.
     """
     cores = thread_pool.usable_cores()
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})

@@ -284,8 +284,7 @@ class Parameters:
     """The parameter arrays (or their gradients), all views of one buffer `flat`.
 
     Each is an attribute, such as `conv_w`. Updating, sending or saving the network is one operation
-    on `flat`. It may be given, as a contiguous array of the right size; otherwise it is new, and
-    zero.
+    on `flat`. It may be given, as a contiguous array of the right size; else it is new, and zero.
     """
 
     def __init__(self, network: Network, dtype=np.float32, flat: np.ndarray | None = None):

@@ -33,8 +33,7 @@ ARROWS = 300  # messages; of more, arrows would cover each other
 def over_time(record: Record) -> Axes:
     """Draw what each rank does when, a row for each, and an arrow for each message.
 
-    An arrow leads from the begin of the send to the end of the receive. Of many ranks, every eighth
-    has its name.
+    An arrow leads from the begin of a send to the end of its receive; of many ranks some are named.
     """
     _, ax = plt.subplots(figsize=(9, 1.2 + record.size * (0.45 if record.size <= FEW else 0.14)))
     scale, unit = unit_of(record)

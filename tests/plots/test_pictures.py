@@ -1,63 +1,10 @@
-import io
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from cnnlab import cuda
 from cnnlab.lessons import lesson_31
-from cnnlab.measure.timing import Timing
-from cnnlab.plots import pictures
 from cnnlab.plots.pictures import accesses
-from cnnlab.ranks.schedules import ring, tree
-
-SOURCE = """
-extern "C" __global__ void k(const float* a, float* out, int by)
-{
-    __shared__ float sums[32];
-    sums[threadIdx.x] = a[threadIdx.x * by];
-    __syncthreads();
-    out[threadIdx.x] = sums[31 - threadIdx.x];
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def traces():
-    kernels, a, out = cuda.Kernels(SOURCE), np.zeros(64, np.float32), np.zeros(32, np.float32)
-    with cuda.traced() as result:
-        for by in (1, 2):
-            kernels.launch("k", (1,), (32,), a, out, by)
-    return dict(zip(("neighbours", "every other"), result, strict=True))
-
-
-def saved(axes) -> int:
-    file = io.BytesIO()
-    np.ravel(axes)[0].figure.savefig(file)
-    return len(file.getvalue())
-
-
-def test_rounds_have_a_frame_for_each_barrier_and_count_accesses(traces):
-    html = lesson_31.rounds(traces["neighbours"], "sums").html
-    assert html.count("<img") == 2 and "Each stores a partial sum. Shared accesses: 32;" in html
-    assert "Round 1: in the tree 32 of 32 threads add a partial sum. Shared accesses: 64;" in html
-
-
-def test_every_schedule_has_a_panel():
-    axes = pictures.schedules({"ring": ring, "tree": tree}, 4, 8)
-    assert [ax.get_title().split(":")[0].split(",")[0] for ax in np.ravel(axes)] == ["ring", "tree"]
-
-
-def test_times_by_size_needs_only_timings():
-    timings = {"ring": [Timing("ring", (1e-5, 2e-5)), Timing("ring", (1e-3, 2e-3))]}
-    ax = pictures.times_by_size([10, 1000], timings)
-    assert saved(ax) > 2000
-    ax = pictures.times_by_size([10, 1000], timings, {"bound": lambda n: 1e-6 * n})
-    x, y = ax.lines[0].get_data()
-    np.testing.assert_allclose(y, 1e-6 * x)
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10", "1,000"]
-    assert len(x) > 50 and x[0] == 10 and ax.yaxis.get_major_formatter()(1e-5) == "10 µs"
-
 
 BANKS = """
 extern "C" __global__ void k(const float* a, float* out, int n, int by)

@@ -24,10 +24,11 @@ class Emulated(Launcher):
         self._options = options
         text = translate(source, list(self.parameters))
         self._path = self._build(text)
-        with tempfile.NamedTemporaryFile(suffix=".so") as copy:
-            Path(copy.name).write_bytes(self._path.read_bytes())
-            own = "emulator::note_global" in text  # variables, which begin anew in each object
-            self._library = ctypes.CDLL(copy.name if own else str(self._path))
+        self._library = ctypes.CDLL(str(self._path))
+        if "emulator::note_global" in text:  # variables, which begin anew in each object
+            with tempfile.NamedTemporaryFile(suffix=".so") as copy:
+                Path(copy.name).write_bytes(self._path.read_bytes())
+                self._library = ctypes.CDLL(copy.name)
         stacks = ctypes.c_void_p(memory.stacks().ctypes.data)
         sizes = map(ctypes.c_size_t, (memory.STACK, memory.GUARD))
         self._library.emulator_stacks(stacks, *sizes)

@@ -213,8 +213,7 @@ class DeepGradientCompression(Streams):
     on would push again where its push has arrived (momentum factor masking). `argument` is a
     density, or a density and the messages of a stage of its warm-up, as "0.01,50": of the first 50
     a quarter of the numbers are sent, of the next 50 a sixteenth, and so on down to the density.
-    A gradient is clipped where its norm, for the mean over all images, is above clip / √n_ranks;
-    None: never.
+    A gradient is clipped where its norm, for the mean over all images, is above clip / √n_ranks.
     """
 
     def __init__(self, n, seed=0, argument=0.01, momentum=0.9, clip: float | None = 2.0):

@@ -70,8 +70,7 @@ def examine(program: Callable, n_ranks: int, *arguments) -> list[Fault]:
 
     The program is run two to four times, and more often to say where a fault is; it must do the
     same each time. What it raises itself is raised. Not found is what no run shows: a buffer that
-    was changed and then changed back, or a race in which the first and the last message to arrive
-    do the same.
+    was changed and changed back, or a race whose first and last message to arrive do the same.
     """
 
     def play(link: Link | None = None, **how) -> Replay:
