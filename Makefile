@@ -1,5 +1,5 @@
 # Every command of the course. The first one to run makes VENV; the later ones find it ready.
-PYTHON ?= python3.13 python3.12 python3.11 python3 python
+PYTHON ?= python3.13 python3.12 python3.11 python3.14 python3 python
 VENV ?= .venv
 LOWEST = build/venv-lowest
 LOWEST_PYTHON ?= $(VENV)/bin/python
@@ -7,7 +7,7 @@ QUICK = "not slow and not mpi and not gpu and not browser"
 PYTEST = pytest -n 4 --dist loadfile
 NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout=300
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
-SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 
 # NumPy keeps to one core, as the lessons say; clusters draw no progress bars; plots stay inline;
 # compiled modules are kept.
@@ -116,7 +116,7 @@ define venv
 	  "$$python" -c '$(SUPPORTED)' 2>/dev/null && break; \
 	done; \
 	if [ "$$python" = none ]; then \
-	  echo "cnnlab needs Python 3.11, 3.12 or 3.13; tried: $(PYTHON)."; \
+	  echo "cnnlab needs Python 3.11 to 3.14; tried: $(PYTHON)."; \
 	  echo "Here python3 is $$(python3 --version 2>&1). Install one of these, or name it:"; \
 	  echo "  make setup PYTHON=/path/to/python3.12"; exit 1; fi; \
 	echo "[1/2] making $(1) with $$($$python --version)"; \

@@ -57,7 +57,7 @@ def test_colab_keeps_its_versions():
     requirements = needed(line for group in groups for line in group)
     for name, version in COLAB.items():
         assert version in requirements[name].specifier, f"{name} {version} would be replaced"
-    assert "3.13.0" in Requirement(f"x{PROJECT['requires-python']}").specifier
+    assert "3.14.0" in Requirement(f"x{PROJECT['requires-python']}").specifier
 
 
 def test_the_version_and_the_licences_are_the_same_wherever_they_are_stated():
@@ -163,7 +163,7 @@ def test_setup_says_which_python_it_needs(clone):
     for python in ("no-such-python", script(clone / "old", "exit 1")):
         status, said = make(clone, "setup", f"PYTHON={python}")
         assert status != 0
-        assert "cnnlab needs Python 3.11, 3.12 or 3.13; tried: " in said
+        assert "cnnlab needs Python 3.11 to 3.14; tried: " in said
         assert not (clone / ".venv").exists()
 
 
