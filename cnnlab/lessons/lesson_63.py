@@ -68,7 +68,7 @@ def rungs(timings: Mapping[str, Timing], words: int, alone: Timing) -> Axes:
         note(ax, f"{middle:,.0f}", (max(middle, min(high, 1.1 * middle)), name), (7, 0), **look)
     ax.axvline(1e12 * alone.median, color="black", ls="--", lw=1, label="AND, count, add alone")
     ax.set(xlabel="ps for a word of 64 products", xmargin=0.3)
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="center right", fontsize=9)
     return as_rows(ax, list(timings))
 
 
@@ -108,12 +108,12 @@ def frontier(timings: Mapping[str, Timing], less: Mapping, front: Sequence[str])
         (middle, half), at = interval(less[name]), 1e6 * timing.median
         color = COLORS["device" if "float32" in name or "bytes" in name else "vector"]
         ax.errorbar(at, -middle, half, fmt="o", color=color)
-        left = name in front or timing.median > timings["float32"].median
-        offset = -5 if left else 5, 5 if name in front or "bytes" in name else -11
-        look = {"ha": "right" if left else "left", "fontsize": 8, "color": color}
+        offset = (-6, 5) if name in front else (6, 5 if "bytes" in name else -11)
+        look = {"ha": "right" if name in front else "left", "fontsize": 8, "color": color}
         note(ax, name, (at, -middle), offset, **look)
     ax.legend(loc="lower right", frameon=False, fontsize=8)
-    ax.set(xscale="log", xmargin=0.3, xlabel="µs, first layer, 64 images", ylabel="points gained")
+    ax.set(xscale="log", xmargin=0.4, xlabel="µs, first layer, 64 images")
+    ax.set_ylabel("points above float32")
     return ax
 
 
