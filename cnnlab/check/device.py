@@ -25,9 +25,8 @@ def kernel(
     """The verdict on a function that launches kernels, as an operation of the contract.
 
     It is traced on small sizes first, where accesses out of bounds do no harm: a kernel with a race
-    or an uninitialised read is wrong, even if its numbers are right. `strides` says whether it
-    takes a stride. `also(traces)` says in words what else is wrong, or nothing. Raises ValueError
-    for an unknown operation.
+    or an uninitialised read is wrong, even if its numbers are right. `strides`: it takes a stride.
+    `also(traces)`: what else is wrong, in words. Raises ValueError for an unknown operation.
     """
     cases = CASES if strides else STRIDE_ONE
     with cuda.traced() as traces:

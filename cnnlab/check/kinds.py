@@ -163,8 +163,7 @@ def cuda_c(
     """A kernel in CUDA C: the model answer returns its source, a learner hands in `cuda.Kernels`.
 
     `launch(kernels, *arrays)` launches it as the operation `op`; `by` gives the verdict, and
-    `options` go to it. `exercise.traces(kernels)` are those of a launch on `arrays()`, small ones
-    if it is not given.
+    `options` go to it. `exercise.traces(kernels)` are those of a launch on small `arrays()`.
     """
 
     def verdict(model, name, got) -> Verdict:

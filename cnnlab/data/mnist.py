@@ -161,8 +161,7 @@ def read_cached(name: str, file: str) -> np.ndarray:
 def decode(raw: bytes, name: str, file: str, where: str) -> np.ndarray:
     """The array in `raw`, gzipped or not. Raises DataError unless it is `file` of the dataset.
 
-    The format is IDX: a header, whose length is all that matters here as the sum is known, then the
-    values in C order, uint8.
+    The format is IDX: a header, which the sum has checked, then the values in C order, uint8.
     """
     if raw[:2] == b"\x1f\x8b":
         try:

@@ -43,8 +43,7 @@ def layer_forward(strategy: Strategy, place: Place, weights: tuple, inputs: list
 def layer_backward(strategy, place, weights, grads, inputs, y, dy, inner) -> None:
     """One layer, backwards: inputs, output y and its gradient dy → `inner`, the layer's `grads`.
 
-    A layer without parameters has no `grads`. `inner` are the gradients of the inputs, None for one
-    where nobody needs it.
+    A layer without parameters has no `grads`. `inner` are the inputs' gradients, None: not needed.
     """
     layer, x, dx = place.layer, inputs[0], inner[0]
     operation, arguments = layer.operation, layer.arguments

@@ -1,8 +1,7 @@
 """The reference: NumPy in float64, obviously right. Every other strategy is checked against it.
 
 `sliding_window_view` gives the windows of a kernel, and `einsum` writes each sum in one line, with
-the indices of the contract: n image, c channel, f filter, p q output row and column, k l kernel row
-and column.
+the indices of the contract: n image, c channel, f filter, p q of the output, k l of the kernel.
 """
 
 import numpy as np
@@ -126,8 +125,7 @@ def cross_entropy(y, labels, dz):
     """Binary cross-entropy of sigmoids y and one-hot labels; returns the loss.
 
     Writes the gradient with respect to the preactivation, y - onehot, to dz. The loss is summed
-    over batch and classes. A probability below 2**-24 counts as that, so a saturated sigmoid costs
-    16.6, not infinity.
+    over batch and classes. A probability below 2**-24 counts as that: 16.6, not infinity.
     """
     onehot = np.arange(y.shape[1]) == labels[:, None]
     dz[:] = y - onehot

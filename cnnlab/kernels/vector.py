@@ -1,7 +1,6 @@
 """One core used well: Numba on one core, with loops that become vector instructions.
 
-The operations of the contract are in `pixels`. Training goes further: in `steps` a vector is a
-pixel of several images.
+The contract's operations are in `pixels`; for training, in `steps`, a vector is one pixel of many.
 """
 
 from cnnlab.kernels.contract import ANY

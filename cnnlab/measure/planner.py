@@ -265,8 +265,7 @@ def plan(
 def plans(variants: Sequence[str] = (), **how) -> tuple[list[Plan], dict[str, str]]:
     """A plan for each variant that can be, most images a second first; why others cannot be.
 
-    `variants` are methods with their options, as `train --ranks` takes them; none: all of METHODS.
-    `how` is of `plan`.
+    `variants` are methods with options, as `train --ranks` has them, or METHODS; `how`: see `plan`.
     """
     planned, refused = [], {}
     for variant in variants or METHODS:

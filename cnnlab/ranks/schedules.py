@@ -14,8 +14,7 @@ NOBODY = -1
 class Step(NamedTuple):
     """One rank's part in a round: send elements [a, b) and receive [c, d) at the same time.
 
-    `to` and `source` are ranks, or NOBODY. Received elements are added to this rank's if `add`, and
-    replace them otherwise.
+    `to` and `source` are ranks, or NOBODY. What is received is added if `add`, else it replaces.
     """
 
     to: int = NOBODY

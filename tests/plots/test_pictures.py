@@ -1,9 +1,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 
 from cnnlab import cuda
-from cnnlab.lessons import lesson_31
 from cnnlab.plots.pictures import accesses
 
 BANKS = """
@@ -40,10 +38,3 @@ def test_accesses_outside_are_crosses_and_named():
 def test_nothing_is_drawn_without_an_access(capsys):
     assert accesses([]) is None
     assert "No access yet" in capsys.readouterr().out and plt.get_fignums() == []
-
-
-@pytest.mark.parametrize("by, turns", [(1, 1), (2, 2), (32, 32)])
-def test_banks_has_a_row_for_each_turn(by, turns):
-    ax = lesson_31.banks(trace(n=0, by=by), "tile", write=True)
-    assert len(ax.get_yticks()) == turns
-    assert len(ax.patches) == 32 and len({round(p.get_y(), 2) for p in ax.patches}) == turns

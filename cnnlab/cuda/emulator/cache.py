@@ -1,7 +1,6 @@
 """What launches move between DRAM and the GPU: the distinct sectors, and a model of its cache.
 
-Both go by the sectors of 32 bytes that each block touches, whatever its threads request there, of
-the kernels' arguments.
+Both go by the sectors of 32 bytes of its arguments that each block touches, however often.
 """
 
 from collections.abc import Sequence

@@ -250,8 +250,7 @@ class DeepGradientCompression(Streams):
     def clipped(self, gradient: np.ndarray, n_images: int, n_ranks: int) -> np.ndarray:
         """The gradient, no longer than one rank's part of the longest that is let through.
 
-        The sum of as many independent ones is longer by the root of their number, so each is
-        shorter by as much.
+        The sum of n independent ones is longer by √n, so each is shorter by as much.
         """
         if self.clip is None:
             return gradient

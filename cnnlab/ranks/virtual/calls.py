@@ -3,8 +3,7 @@
 Calls with a capital send arrays, those without pickle objects. All that ranks call together stands
 in one table, CALLS: a call's arguments, the lengths of its arrays, and its rounds. The rounds are a
 generator that yields the requests of one round and goes on when they are done, so one entry gives
-the call that waits (`Allreduce`) and the one that does not (`Iallreduce`). Collectives cost what
-their messages cost.
+calls that wait (`Allreduce`) and those that do not (`Iallreduce`). Each costs its messages.
 """
 
 import functools
@@ -428,8 +427,9 @@ class Calls:
 
     def _complete(self, name: str, call: Call, *arguments, **named):
         """Make a call that waits for its end."""
-        inside, given, _ = self._called(name, call, arguments, named)
+        inside, given, filled = self._called(name, call, arguments, named)
         result = finish(call.start(inside, given))
+        self.world.delivered(self.me, result if inside.pickled else filled)
         return result if inside.pickled else None
 
     def _begin(self, name: str, call: Call, *arguments, **named):

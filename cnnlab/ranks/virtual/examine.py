@@ -8,6 +8,7 @@ any source could take, the last one comes first.
 import functools
 import itertools
 import math
+import pickle
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
@@ -24,8 +25,8 @@ class Replay(World):
 
     A receive at one of the sites `late` (None: at any) is seen only after `Wait`; `backwards`, the
     last message that a receive from any source can take comes first. `courses` has what each pair
-    of ranks has sent, `receives` the sites of receives and Gets that the program waits for, and
-    `choices`, for a receive from any source, its rank, its site, and the rank that it took.
+    of ranks has sent, and what collectives gave each rank, `receives` the sites of receives that
+    are waited for, `choices` rank, site and source of each receive from any source.
     """
 
     def __init__(self, *world, late: Collection | None = (), backwards: bool = False):
@@ -36,9 +37,14 @@ class Replay(World):
         self.choices: list[tuple[int, tuple, int]] = []
 
     def send(self, request: Request) -> None:
-        pair = request.rank, request.peer
-        self.courses.setdefault(pair, []).append((request.tag, request.group, request.data))
+        group, pair = request.group, (request.rank, request.peer)
+        partial = type(group) is tuple and group[-1] == "collective"  # may depend on who did what
+        data = None if partial else request.data
+        self.courses.setdefault(pair, []).append((request.tag, group, data))
         super().send(request)
+
+    def delivered(self, rank: int, result) -> None:
+        self.courses.setdefault((rank, None), []).append(pickle.dumps(result))
 
     def late(self, receive: Request) -> bool:
         self.receives[receive.rank, receive.where] = receive.kind
@@ -140,7 +146,9 @@ def difference(one: Replay, other: Replay, farm: bool = False) -> str:
         return ""
     for source, to in one.courses | other.courses:
         if one.courses.get((source, to)) != other.courses.get((source, to)):
-            return f"in another run, rank {source} sends something else to rank {to}"
+            sends = f"sends something else to rank {to}"
+            different = "has another result of a collective" if to is None else sends
+            return f"in another run, rank {source} {different}"
     return ""
 
 

@@ -249,8 +249,7 @@ class Begun(Request):
     """A collective that goes on while its rank computes, as if the network did it alone.
 
     Its calls and additions take none of the rank's time. Its rounds work on copies: `arrays` has
-    each array by its name, with its copy. The program must leave them alone until `Wait`, and sees
-    the results only then.
+    each array by its name, with its copy. The program must leave them alone until `Wait`.
     """
 
     def __init__(self, name: str, comm, arrays: dict[str, tuple], filled, rounds: Iterator):
@@ -306,6 +305,7 @@ class Begun(Request):
         for array, result in self.arrays.values():
             if array is self.buffer:
                 array[...] = result
+        self.world.delivered(self.rank, self.buffer)
 
 
 class Mail:

@@ -132,6 +132,9 @@ class World:
             raise
         self.ended.add(rank)
 
+    def delivered(self, rank: int, result) -> None:
+        """A collective is over: `Replay` notes its result."""
+
     def send(self, request: Request) -> None:
         """Post a send: the message is on its way, or, if it is long, waits for its receiver."""
         rank, n_bytes = request.rank, request.n_bytes

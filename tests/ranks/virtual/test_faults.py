@@ -217,8 +217,27 @@ def task_farm(comm):
     return results
 
 
+def adding_farm(comm):
+    status, mine, task = Status(), 0, 0
+    for task in [*range(5), *[None] * (comm.size - 1)] if comm.rank == 0 else ():
+        comm.recv(status=status)
+        comm.send(task, dest=status.Get_source())
+    while comm.rank and task is not None:
+        comm.send(None, dest=0)
+        mine += (task := comm.recv(source=0)) or 0
+    return comm.reduce(mine)
+
+
+def racing_sum(comm):
+    if comm.rank:
+        comm.send(str(comm.rank), dest=0)
+    comm.reduce("" if comm.rank else "".join(comm.recv() for _ in range(1, comm.size)))
+
+
 def test_a_farm_whose_result_does_not_depend_on_the_order_is_no_race():
-    assert examine(task_farm, 3) == []
+    assert examine(task_farm, 3) == [] == examine(adding_farm, 3)
+    [race] = examine(racing_sum, 3)
+    assert race.kind == "message race" and "has another result of a collective" in race.text
 
 
 def waiting(comm):
