@@ -140,8 +140,7 @@ def test_time_that_is_up_as_the_block_ends_leaves_no_timer():
             signal.raise_signal(signal.SIGALRM)
         return trace
 
-    next(block)
-    before = sys.gettrace()
+    before, _ = sys.gettrace(), next(block)
     sys.settrace(trace)
     with pytest.raises(OutOfTime):
         next(block)
