@@ -212,7 +212,7 @@ def choose(velocity, residual, gradient, starts, k, momentum):
 def as_merged(answer: Callable) -> str:
     """What is wrong with a merge of two streams that keeps the k largest; nothing if right."""
     rng = kinds.generator()
-    for n, k in ((9, 3), (40, 12), (2000, 30)):
+    for n, k in 4 * ((9, 3), (40, 12), (2000, 30)):
         at = [np.sort(rng.choice(n, k, replace=False)).astype(np.int32) for _ in range(2)]
         values, total = rng.normal(size=(2, k)).astype(np.float32), np.zeros(n)
         np.add.at(total, at, values)
