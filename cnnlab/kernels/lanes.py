@@ -12,35 +12,11 @@ import math
 import numba
 import numpy as np
 
-from cnnlab.kernels.registers import (
-    BROAD_COLUMNS,
-    BROAD_ROWS,
-    COLUMNS,
-    LANES,
-    OUTPUTS,
-    ROWS,
-    WIDE_COLUMNS,
-    WIDE_ROWS,
-    block,
-    gather,
-    gather_grid,
-    larger,
-    load,
-    only,
-    outer,
-    scatter,
-    scatter_grid,
-    shifted,
-    smaller,
-    spread,
-    store,
-    summed,
-    tile,
-    transposed,
-    where_at_most,
-    where_equal,
-    where_not_larger,
-)
+from cnnlab.kernels.registers import (  # isort: skip
+    BROAD_COLUMNS, BROAD_ROWS, COLUMNS, LANES, OUTPUTS, ROWS, WIDE_COLUMNS, WIDE_ROWS, block,
+    gather, gather_grid, larger, load, only, outer, scatter, scatter_grid, shifted, smaller,
+    spread, store, summed, tile, transposed, where_at_most, where_equal, where_not_larger,
+)  # fmt: skip
 
 LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
 FRESH, BIASED, ADDED = range(3)  # what a sum begins with: zero, a bias, or what was there

@@ -12,22 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnnlab.kernels.lanes import (
-    ADDED,
-    BIASED,
-    BROAD,
-    COLUMNS_OF,
-    FRESH,
-    LINEAR,
-    PADDING,
-    RELU,
-    SIGMOID,
-    SINGLE,
-    SQUARE,
-    TALL,
-    WIDE,
-    Tables,
-)
+from cnnlab.kernels.lanes import (  # isort: skip
+    ADDED, BIASED, BROAD, COLUMNS_OF, FRESH, LINEAR, PADDING, RELU, SIGMOID, SINGLE, SQUARE, TALL,
+    WIDE, Tables,
+)  # fmt: skip
 from cnnlab.kernels.registers import BROAD_ROWS, LANES, ROWS, WIDE_ROWS
 from cnnlab.network.layers import Add, Concat, Moving, Pad
 

@@ -13,20 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnnlab.network.layers import (
-    Add,
-    AveragePool,
-    Concat,
-    Conv,
-    Dense,
-    Layer,
-    MaxPool,
-    Pad,
-    Pool,
-    ReLU,
-    Shape,
-    Sigmoid,
-)
+from cnnlab.network.layers import (  # isort: skip
+    Add, AveragePool, Concat, Conv, Dense, Layer, MaxPool, Pad, Pool, ReLU, Shape, Sigmoid,
+)  # fmt: skip
 from cnnlab.runtime.arguments import at_least, one_of
 
 

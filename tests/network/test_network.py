@@ -5,25 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from cnnlab.network import (
-    EIGHT,
-    INCEPTION,
-    NETWORKS,
-    REPORT_FORM,
-    RESIDUAL,
-    Add,
-    AveragePool,
-    Concat,
-    Conv,
-    Dense,
-    MaxPool,
-    Network,
-    Pad,
-    Parameters,
-    Pool,
-    ReLU,
-    Sigmoid,
-)
+from cnnlab.network import (  # isort: skip
+    EIGHT, INCEPTION, NETWORKS, REPORT_FORM, RESIDUAL, Add, AveragePool, Concat, Conv, Dense,
+    MaxPool, Network, Pad, Parameters, Pool, ReLU, Sigmoid,
+)  # fmt: skip
 from tests.networks import MIXED, report_network
 
 END = Dense(4), Sigmoid()

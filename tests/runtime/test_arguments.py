@@ -9,17 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnnlab.runtime.arguments import (
-    Entry,
-    at_least,
-    find,
-    listed,
-    one_of,
-    parse_positive,
-    parse_whole,
-    positive,
-    table,
-)
+from cnnlab.runtime.arguments import (  # isort: skip
+    Entry, at_least, find, listed, one_of, parse_positive, parse_whole, positive, table,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [1, -1, 2.0, np.float32(3), True, "3", None])

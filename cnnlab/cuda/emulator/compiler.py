@@ -18,11 +18,13 @@ from cnnlab.runtime.files import replacing
 
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
 ALWAYS = (
-    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-g1",
+    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-gdwarf-4", "-g1",
     "-fsanitize=integer-divide-by-zero,alignment,shift-exponent,float-cast-overflow",
     "-fvisibility=hidden", "-Werror=vla",
 )  # fmt: skip
 PLAIN = ("-O1",)
+RUNTIME = "device.h", "switch.h", "runtime.h", "faults.h", "tracer.h", "schedule.h"
+HERE = Path(__file__).parent
 ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
 NONE = "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
@@ -54,19 +56,31 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     With -Wall among the options, the compiler's warnings about the kernel lie beside the library,
     see `warnings`. Raises RuntimeError with the compiler's errors, NoCompiler without one.
     """
-    command = [*compiler(), *ALWAYS, *options]
-    digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:24]
-    library, own = (folder / f"{digest}.so" for folder in (files.folder("cuda"), own_folder()))
-    if library.exists() or own.exists():
-        return library if library.exists() else own
-    made, result = compiled(text, command)
+    common = [option for option in ALWAYS if "sanitize" not in option]
+    runtime = kept(joined(RUNTIME), [*compiler(), *common, *PLAIN, "-c"])
+    return kept(text, [*compiler(), *ALWAYS, *options, "-c"], runtime)
+
+
+def joined(names: tuple[str, ...]) -> str:
+    """The text of the emulator's headers of these names."""
+    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
+
+
+def kept(text: str, command: list[str], runtime: Path | None = None) -> Path:
+    """The object of C++ or, linked with the runtime's, a library; compiled if it is not cached."""
+    key = "\n".join([*command, str(runtime and runtime.name), text])
+    name = hashlib.sha256(key.encode()).hexdigest()[:24] + (".so" if runtime else ".o")
+    file, own = files.folder("cuda") / name, own_folder() / name
+    if file.exists() or own.exists():
+        return file if file.exists() else own
+    made, result = compiled(text, command, runtime)
     try:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        store(library, made, result)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        store(file, made, result)
     except OSError as error:  # a full disk
         files.not_kept(error.strerror)
-        store(library := own, made, result)
-    return library
+        store(file := own, made, result)
+    return file
 
 
 @functools.cache
@@ -83,24 +97,22 @@ def own_folder() -> Path:
     return Path(folder)
 
 
-def compiled(text: str, command: list[str]) -> tuple[bytes, str]:
-    """A shared library of C++, and the compiler's warnings about the kernel."""
+def compiled(text: str, command: list[str], runtime: Path | None) -> tuple[bytes, str]:
+    """An object of C++ or, with a runtime, a shared library, and the warnings about the kernel."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "kernel.cpp").write_text(text, encoding="utf-8")
-        # Link without the options: they would add the thread sanitizer's library.
-        steps = [[*command, "-c", "kernel.cpp"], [*compiler(), "-shared", "kernel.o"]]
-        said = ""
-        for step, made in zip(steps, ("kernel.o", "kernel.so"), strict=True):
-            environment = os.environ | {"LC_ALL": "C"}
-            done = subprocess.run(
-                [*step, "-o", made], capture_output=True, text=True, env=environment, cwd=folder
-            )
+        steps = [[*command, "kernel.cpp", "-o", "kernel.o"]]
+        if runtime:  # link without the options: they would add the thread sanitizer's library
+            steps += [[*compiler(), "-shared", "kernel.o", str(runtime), "-o", "kernel.so"]]
+        environment, said = os.environ | {"LC_ALL": "C"}, ""
+        for step in steps:
+            done = subprocess.run(step, capture_output=True, text=True, env=environment, cwd=folder)
             said += done.stderr
             if done.returncode:
                 raise RuntimeError("the CUDA source does not compile:\n" + errors(said, text))
         lines = said.splitlines() if "-Wall" in command else ()
         result = "\n".join(line for line in lines if "kernel.cu:" in line)
-        return Path(folder, "kernel.so").read_bytes(), result
+        return Path(folder, steps[-1][-1]).read_bytes(), result
 
 
 def store(library: Path, made: bytes, result: str) -> None:

@@ -1,14 +1,12 @@
 // CUDA C on a CPU: what a kernel's source needs to compile as C++. Each CUDA thread is a fibre, so
-// that barriers and shuffles work as on a GPU. Blocks run one after another, on one core.
+// that barriers and shuffles work as on a GPU. Blocks run one after another, on one core. This file,
+// warp.h and functions.h stand before the source; the others are compiled once, for all sources.
 #include <cfloat>
 #include <climits>
-#include <cstdarg>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS  // Bessel functions and their like: half of the time to parse
 #include <math.h>  // which gives CUDA's overloads for float, as <cmath> does in std only
-#include <signal.h>
 #include <stdlib.h>
 #include <type_traits>
 #include <utility>  // but no containers, which would double the time to compile
@@ -36,12 +34,12 @@ static const int warpSize = 32;
 #define EXPORT extern "C" __attribute__((visibility("default")))  // the rest is a library's own
 #define QUIET __attribute__((no_sanitize("thread")))  // leaves the emulator's own accesses out of traces
 
+#pragma GCC visibility push(hidden)  // also of what is only declared
 namespace emulator {
 
 enum { WRITE = 1, ATOMIC = 2, READ_ONLY = 8, COMPARED = 16, FENCE = 32 };  // flags of an access
 enum State { READY, DONE, AT_BARRIER, AT_WARP, AT_SHUFFLE, AT_VOTE };
 const size_t GUARD = 256;  // bytes before and after a shared array
-const size_t MOST_SHARED = 48 * 1024;
 
 struct Fibre {
     void* stack;  // null before its first turn
@@ -58,57 +56,35 @@ struct Fibre {
     dim3 index;
 };
 
-static struct { dim3 grid, block_size, block, thread; } index;
-static Fibre* fibres;
-static size_t n_fibres, running;
-static size_t n_dynamic, n_shared;  // bytes of shared memory: the dynamic, and what a block has
-static size_t n_blocks;  // started since the library was loaded
-static void* volatile scheduler;  // null while it runs itself
-static char error[400];
-static volatile bool in_kernel = false;  // as opposed to the emulator's own code; signals ask
+extern struct Index { dim3 grid, block_size, block, thread; } index;
+extern Fibre* fibres;
+extern size_t running;   // the fibre that does
+extern size_t n_blocks;  // started since the library was loaded
+extern volatile bool in_kernel;  // as opposed to the emulator's own code; signals ask
 
-// A message for Python; false, so that a function can say that it failed.
-static bool fail(const char* format, ...) {
-    va_list values;
-    va_start(values, format);
-    vsnprintf(error, sizeof error, format, values);
-    va_end(values);
-    return false;
-}
+void stop();  // end the launch from within a thread; does not return
+void stop_at(void* place, const char* what);
+uint64_t wait(State state, unsigned place, int line);
+void back_to_kernel(bool was = true);
+void fresh(const char* name, void* start, size_t bytes, size_t item);
+void* dynamic(const char* name, size_t item);
+void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where);
+void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared);
+const char* run(void (*call)(void**), void** arguments, const unsigned* sizes, size_t shared);
 
-// "thread (0, 0, 0) of block (0, 0, 0)": the format and its arguments.
-#define THREAD "thread (%u, %u, %u)"
-#define XYZ(at) (at).x, (at).y, (at).z
+// warp.h and functions.h
+uint64_t meet(State state, uint32_t mask, uint64_t value, unsigned from, int line);
+void bad_width(int line, int width);
+int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void broken(const char* what, int line);
 
-// End the launch from within a thread; does not return.
-QUIET static void stop() {
-    in_kernel = false;
-    emulator_switch(&fibres[running].stack, scheduler);
-}
+}  // namespace emulator
+#pragma GCC visibility pop
 
-enum { HERE = 1, ELSEWHERE };  // the thread of the process that noted Ctrl-C
-static volatile sig_atomic_t interrupted;
-
-QUIET static void back_to_kernel(bool was = true) {
-    if (interrupted || error[0]) stop();
-    in_kernel = was;
-}
-
-QUIET __attribute__((noinline)) static uint64_t wait(State state, unsigned place, int line) {
-    in_kernel = false;
-    Fibre& me = fibres[running];
-    me.state = state;
-    me.place = place;
-    me.line = line;
-    emulator_switch(&me.stack, scheduler);
-    me.barriers += state == AT_BARRIER;
-    in_kernel = true;
-    return me.value;
-}
+namespace emulator {
 
 QUIET inline void left() { fibres[running].left = true; }
 
-#ifdef CNNLAB_TRACE
 // A loop, which a trace's source has around each of its own: it numbers the iterations. A thread that
 // leaves is where it was before, however many it has made.
 class Loop {
@@ -124,20 +100,18 @@ public:
         return true;
     }
 };
-static bool watched;  // whether this block is traced
-static void choose(size_t block, size_t total);
-static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where);
-static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared);
-static void note_partial(uint32_t warp, uint32_t lanes);
-#else
-inline void choose(size_t, size_t) {}
-inline void note_array(const char*, const void*, size_t, size_t, bool) {}
-inline void note_partial(uint32_t, uint32_t) {}
-inline void note(const volatile void*, uint32_t, uint32_t, void*) {}
-#endif
+
+template <class T> QUIET void aligned(T* address, void* place) {
+    if ((uintptr_t)address % alignof(T))
+        stop_at(place, "stops: misaligned address: it must lie at a multiple of its value's size");
+}
 #define PLACE __builtin_return_address(0)
+#ifdef CNNLAB_TRACE
 #define NOTE(address, flags) \
     (emulator::aligned(address, PLACE), emulator::note(address, sizeof *(address), flags, PLACE))
+#else
+#define NOTE(address, flags) emulator::aligned(address, PLACE)
+#endif
 
 // A __shared__ array: blocks run one at a time, so one copy will do. Each block finds NaN in it.
 template <class T> struct Shared {
@@ -146,15 +120,6 @@ template <class T> struct Shared {
     char after[GUARD];
     size_t block;
 };
-QUIET static void fresh(const char* name, void* start, size_t bytes, size_t item) {
-    memset(start, 0xff, bytes);
-    note_array(name, start, bytes, item, true);
-    n_shared += bytes;
-    if (n_shared <= MOST_SHARED) return;
-    fail("expected at most %zu bytes of shared memory in a block, got %zu with %s", MOST_SHARED,
-         n_shared, name);
-    stop();
-}
 template <class T> QUIET T& shared(const char* name, Shared<T>& room) {
     bool was = in_kernel;
     in_kernel = false;
@@ -164,18 +129,7 @@ template <class T> QUIET T& shared(const char* name, Shared<T>& room) {
     back_to_kernel(was);
     return room.value;
 }
-
-alignas(16) static char dynamic_shared[MOST_SHARED + 2 * GUARD];
-static size_t dynamic_block = 0;  // not in the template: libraries would share it
-template <class T> QUIET T* shared(const char* name) {
-    bool was = in_kernel;
-    in_kernel = false;
-    char* start = dynamic_shared + GUARD;
-    if (dynamic_block != n_blocks) fresh(name, start, n_dynamic, sizeof(T));
-    dynamic_block = n_blocks;
-    back_to_kernel(was);
-    return (T*)start;
-}
+template <class T> QUIET T* shared(const char* name) { return (T*)dynamic(name, sizeof(T)); }
 template <class T> void note_global(const char* name, const T& variable) {
     note_array(name, (const void*)&variable, sizeof(T), sizeof(std::remove_all_extents_t<T>), false);
 }
@@ -183,6 +137,19 @@ template <class T> struct Dynamic {  // an extern __shared__ array outside of fu
     const char* name;
     QUIET operator T*() const { return shared<T>(name); }
 };
+
+template <class... A> QUIET void enter(void (*kernel)(A...), A... arguments) {
+    in_kernel = true;
+    kernel(arguments...);
+    in_kernel = false;
+}
+template <class... A, size_t... I>
+void apply(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
+    enter<A...>(kernel, *(A*)arguments[I]...);
+}
+template <class... A> void call(void (*kernel)(A...), void** arguments) {
+    apply(kernel, arguments, std::index_sequence_for<A...>());
+}
 
 }  // namespace emulator
 

@@ -37,7 +37,7 @@ static const char* what(int number, const siginfo_t* about) {
     return "reads or writes memory that belongs to no array";
 }
 
-QUIET static void handle(int number, siginfo_t* about, void* context) {
+static void handle(int number, siginfo_t* about, void* context) {
     size_t which = 0;
     while (SIGNALS[which] != number) which++;
     bool ours = pthread_equal(pthread_self(), launcher), was = in_kernel;
@@ -63,15 +63,11 @@ QUIET static void handle(int number, siginfo_t* about, void* context) {
         sigaction(number, &before[which], nullptr);  // not a kernel's: it happens again, as ever
 }
 
-QUIET static void stop_at(void* place, const char* what) {
+void stop_at(void* place, const char* what) {
     in_kernel = false;
     fault_place = (char*)place - 1;
     fail(THREAD " of block (%u, %u, %u) %s", XYZ(fibres[running].index), XYZ(blockIdx), what);
     stop();
-}
-template <class T> QUIET void aligned(T* address, void* place) {
-    if ((uintptr_t)address % alignof(T))
-        stop_at(place, "stops: misaligned address: it must lie at a multiple of its value's size");
 }
 
 static void catch_signals() {
@@ -97,7 +93,7 @@ static void leave_signals() {
 }  // namespace emulator
 
 // Instead of a division by zero, which not every processor notices.
-extern "C" QUIET void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) {
+extern "C" void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) {
     emulator::stop_at(PLACE, "divides an integer by zero");
 }
 EXPORT void emulator_stacks(char* first, size_t bytes, size_t guard) {

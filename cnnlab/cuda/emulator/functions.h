@@ -46,50 +46,8 @@ template <class To, class From> To bits(From from) {
     return to;
 }
 
-const size_t MOST_PRINTED = 1 << 20;  // bytes of a launch, as on a GPU
-static char printed[MOST_PRINTED + 1];
-static size_t n_printed;
-
-QUIET __attribute__((noinline, format(printf, 1, 2))) static int print(const char* format, ...) {
-    bool was = in_kernel;
-    in_kernel = false;
-    va_list values;
-    va_start(values, format);
-    int n = vsnprintf(printed + n_printed, MOST_PRINTED + 1 - n_printed, format, values);
-    va_end(values);
-    n_printed = n_printed + n < MOST_PRINTED ? n_printed + n : MOST_PRINTED;
-    back_to_kernel(was);
-    return n;
-}
-
-QUIET __attribute__((noinline)) static void broken(const char* what, int line) {
-    in_kernel = false;
-    fail("line %d: " THREAD " of block (%u, %u, %u) stops: %s", line, XYZ(fibres[running].index),
-         XYZ(blockIdx), what);
-    stop();
-}
-
 }  // namespace emulator
 
-// What C++ leaves undefined; the compiler calls these, see its -fsanitize, and says where.
-struct EmulatorType { uint16_t kind, info; char name[1]; };  // as the sanitizer lays them out
-struct EmulatorPlace { const char* file; uint32_t line, column; EmulatorType *type, *other; };
-#define UNDEFINED(name, ...)                                                               \
-    extern "C" QUIET void __ubsan_handle_##name(EmulatorPlace* at, uintptr_t, uintptr_t) { \
-        char text[200];                                                                    \
-        snprintf(text, sizeof text, __VA_ARGS__);                                          \
-        emulator::broken(text, at->line);                                                  \
-    }
-UNDEFINED(type_mismatch_v1, "misaligned address: %s must lie at a multiple of its size", at->type->name)
-UNDEFINED(float_cast_overflow, "a float that is NaN or outside of %s becomes one: a GPU takes the nearest, "
-          "and 0 for NaN", at->other->name)
-UNDEFINED(shift_out_of_bounds, "%s is shifted by less than 0 or by all of its bits", at->type->name)
-
-EXPORT const char* emulator_printed() {
-    emulator::printed[emulator::n_printed] = 0;
-    emulator::n_printed = 0;
-    return emulator::printed;
-}
 #define printf(...) emulator::print(__VA_ARGS__)
 #undef assert
 #define assert(condition) \

@@ -6,8 +6,6 @@ namespace emulator {
 
 static void (*body)(void**);
 static void** body_arguments;
-static uint32_t gathered;  // the lanes whose values all of their warp have
-static uint64_t schedule;  // the state of the random numbers of a shuffled one, else 0
 
 static size_t draw(size_t below) {  // Marsaglia's xorshift
     schedule ^= schedule << 13;
@@ -16,7 +14,7 @@ static size_t draw(size_t below) {  // Marsaglia's xorshift
     return schedule % below;
 }
 
-QUIET static void start() {
+static void start() {
     body(body_arguments);
     in_kernel = false;
     fibres[running].state = DONE;
@@ -30,6 +28,64 @@ static void new_stack(Fibre& f, size_t number) {
     for (size_t word = 0; word < SAVED; word++) frame[word] = nullptr;
     frame[RETURN] = (void*)start;
     f.stack = frame;
+}
+
+// After a __syncwarp: if its mask has all lanes, it is a step of the warp; else it orders some.
+static void synchronized(size_t first, size_t last, uint32_t mask, uint32_t group) {
+    bool all = (mask | ~(0xffffffff >> (warpSize - (last - first)))) == 0xffffffff;
+    for (size_t i = first; all && i < last; i++) fibres[i].warp_steps += group >> (i - first) & 1;
+    if (!all) note_partial(first / warpSize, group);
+}
+
+// Give each thread of a group what it asked for. `first` is the first thread of the warp.
+static bool exchange(size_t first, uint32_t group) {
+    uint64_t values[32], known[32] = {}, ballot = 0;
+    for (unsigned i = 0; i < 32; i++)
+        if (group >> i & 1) {
+            values[i] = fibres[first + i].value;
+            known[i] = fibres[first + i].known;
+            ballot |= uint64_t(values[i] != 0) << i;
+        }
+    for (unsigned i = 0; i < 32; i++) {
+        if (!(group >> i & 1)) continue;
+        Fibre& f = fibres[first + i];
+        if (f.state == AT_VOTE) f.value = ballot;
+        if (f.state == AT_SHUFFLE) f.value = group >> f.from & 1 ? values[f.from] : ~uint64_t(0);
+        if (f.state == AT_SHUFFLE) f.known |= known[f.from];
+        bool there = f.state == AT_SHUFFLE && first + f.from < n_fibres;
+        if (there && !(group >> f.from & 1) && f.mask >> f.from & 1)
+            return fail("line %d: " THREAD " takes the value of " THREAD ", which has returned",
+                        f.line, XYZ(f.index), XYZ(fibres[first + f.from].index));
+        f.state = READY;
+    }
+    return true;
+}
+
+// Release the threads of a warp that wait for nobody else. Returns whether there were any.
+static bool release_warp(size_t first, size_t last) {
+    bool released = false;
+    for (size_t i = first; i < last; i++) {
+        const Fibre& f = fibres[i];
+        if (f.state < AT_WARP) continue;
+        uint32_t group = 0;
+        bool complete = true;
+        for (size_t j = first; j < last; j++) {
+            const Fibre& g = fibres[j];
+            if (!(f.mask >> (j - first) & 1)) continue;
+            if (g.state == f.state && g.mask == f.mask)
+                group |= 1u << (j - first);
+            else if (g.state == DONE && !g.left)
+                return fail("line %d: " THREAD " meets with its warp, but " THREAD ", which its "
+                            "mask names, never gets there", f.line, XYZ(f.index), XYZ(g.index));
+            else if (g.state != DONE)
+                complete = false;
+        }
+        if (!complete) continue;
+        if (f.state == AT_WARP) synchronized(first, last, f.mask, group);
+        if (!exchange(first, group)) return false;
+        released = true;
+    }
+    return released;
 }
 
 // Release the threads of a block if all of them wait at one barrier. Returns whether they do.
@@ -104,7 +160,7 @@ static bool run_block() {
     return true;
 }
 
-static const char* run(void (*call)(void**), void** arguments, const unsigned* sizes, size_t shared) {
+const char* run(void (*call)(void**), void** arguments, const unsigned* sizes, size_t shared) {
     gridDim = dim3(sizes[0], sizes[1], sizes[2]);
     blockDim = dim3(sizes[3], sizes[4], sizes[5]);
     n_fibres = (size_t)blockDim.x * blockDim.y * blockDim.z;
@@ -133,19 +189,6 @@ static const char* run(void (*call)(void**), void** arguments, const unsigned* s
     leave_signals();
     free(order);
     return error;
-}
-
-template <class... A> QUIET void enter(void (*kernel)(A...), A... arguments) {
-    in_kernel = true;
-    kernel(arguments...);
-    in_kernel = false;
-}
-template <class... A, size_t... I>
-void apply(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
-    enter<A...>(kernel, *(A*)arguments[I]...);
-}
-template <class... A> void call(void (*kernel)(A...), void** arguments) {
-    apply(kernel, arguments, std::index_sequence_for<A...>());
 }
 
 }  // namespace emulator

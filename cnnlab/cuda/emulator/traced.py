@@ -16,7 +16,7 @@ from cnnlab.cuda.emulator.compiler import build, warnings
 from cnnlab.cuda.emulator.faults import WARP, Array, KernelFault
 from cnnlab.cuda.emulator.memory import SECTOR, Arena, place
 from cnnlab.cuda.emulator.trace import Trace
-from cnnlab.cuda.emulator.translate import HERE, counted
+from cnnlab.cuda.emulator.translate import counted
 
 MOST = 4_000_000  # accesses per launch, of 56 bytes each while it runs
 MIX = 0x9E3779B97F4A7C15  # odd, so that neighbouring numbers give unlike schedules
@@ -59,8 +59,7 @@ class Traced(Emulated):
 
     def _build(self, text: str) -> Path:
         headers, line, source = text.partition('#line 1 "kernel.cu"\n')
-        tracer = (HERE / "tracer.h").read_text(encoding="utf-8")
-        return build(f'{headers}{line}{counted(source)}\n#line 1 "tracer.h"\n{tracer}', OPTIONS)
+        return build(f"{headers}{line}{counted(source)}", OPTIONS)
 
     def _prepare(self, name: str, sizes: list[int], arguments: list, shared: int):
         return lambda: self._run(name, sizes, arguments, shared)

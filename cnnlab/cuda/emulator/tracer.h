@@ -1,6 +1,6 @@
-// A trace of every access. With -fsanitize=thread the compiler calls these functions before each load
-// and store; here they are ours, not the sanitizer's. With -fsanitize=bounds it calls another for an
-// index outside of an array whose size it knows. This file follows the kernel.
+// A trace of every access, if asked for. With -fsanitize=thread the compiler calls these functions
+// before each load and store; here they are ours, not the sanitizer's. With -fsanitize=bounds it calls
+// another for an index outside of an array whose size it knows.
 
 namespace emulator {
 
@@ -19,7 +19,8 @@ struct Touch { uint64_t address; uint32_t block, flags; };  // of a block's: the
 static Access* accesses;
 static Touch* touches;
 static Partial* partials;
-static uint32_t* latest;  // for each sector of all windows, 1 + the number of its latest touch
+static bool watched;  // whether this block is traced
+static uint32_t* latest;  // for each sector of all windows, 1 + its latest touch; null: no trace
 static Array arrays[64];
 static const Window* windows;
 static Beyond beyond[65];  // the last: for what finds no room
@@ -57,7 +58,7 @@ static void choose(size_t block, size_t total) {
 }
 
 // Which sectors of the arguments a block touches, of every block; a cache's simulation asks for them.
-QUIET static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
+static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
     uint32_t* sector = latest;
     const Window* w = windows;
     while (w < windows + n_windows && (at < w->start || at >= w->end))
@@ -78,8 +79,8 @@ QUIET static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
     }
 }
 
-QUIET static void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where) {
-    if (!in_kernel) return;
+void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* where) {
+    if (!in_kernel || !latest) return;
     uintptr_t at = (uintptr_t)address;
     bool own = at - (uintptr_t)&index < sizeof index || at - (uintptr_t)stacks < 1024 * stack_bytes;
     if (schedule && !own) wait(READY, 0, 0);  // other warps may come first
@@ -114,7 +115,8 @@ static void note_partial(uint32_t warp, uint32_t lanes) {  // a __syncwarp of so
     partials[n_partials++] = {n_accesses, block_number(), warp, lanes, 0};
 }
 
-static void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared) {
+void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared) {
+    if (!latest) return;
     for (size_t i = 0; i < n_arrays; i++)
         if (arrays[i].start == (uint64_t)start) return;
     if (n_arrays == sizeof arrays / sizeof *arrays) {
@@ -127,7 +129,7 @@ static void note_array(const char* name, const void* start, size_t bytes, size_t
 }
 
 // An array's own index far outside stops the kernel, as it could hit a stack.
-QUIET static void note_beyond(int64_t index, const char* type, void* where) {
+static void note_beyond(int64_t index, const char* type, void* where) {
     const char* extent = strchr(type, '[');
     unsigned size = extent ? strtoul(extent + 1, nullptr, 10) : 0;
     bool far = index < -64 || index >= (int64_t)size + 64;
@@ -144,26 +146,26 @@ QUIET static void note_beyond(int64_t index, const char* type, void* where) {
 }  // namespace emulator
 
 #define HOOK(name, bytes, flags)                               \
-    extern "C" QUIET void __tsan_##name(void* address)         \
+    extern "C" void __tsan_##name(void* address)         \
     { emulator::note(address, bytes, flags, __builtin_return_address(0)); }
 #define HOOKS(kind, bytes) \
     HOOK(kind##read##bytes, bytes, 0) HOOK(kind##write##bytes, bytes, emulator::WRITE)
 HOOKS(, 1) HOOKS(, 2) HOOKS(, 4) HOOKS(, 8) HOOKS(, 16)
 HOOKS(unaligned_, 2) HOOKS(unaligned_, 4) HOOKS(unaligned_, 8) HOOKS(unaligned_, 16)
-extern "C" QUIET void __tsan_read_range(void* address, size_t n)
+extern "C" void __tsan_read_range(void* address, size_t n)
 { emulator::note(address, n, 0, __builtin_return_address(0)); }
-extern "C" QUIET void __tsan_write_range(void* address, size_t n)
+extern "C" void __tsan_write_range(void* address, size_t n)
 { emulator::note(address, n, emulator::WRITE, __builtin_return_address(0)); }
-extern "C" QUIET void __tsan_func_entry(void*) {}
-extern "C" QUIET void __tsan_func_exit() {}
-extern "C" QUIET void __tsan_init() {}
-extern "C" QUIET void __tsan_vptr_read(void*) {}
-extern "C" QUIET void __tsan_vptr_update(void*, void*) {}
-extern "C" QUIET void* __tsan_memcpy(void* to, const void* from, size_t n) { return memmove(to, from, n); }
-extern "C" QUIET void* __tsan_memmove(void* to, const void* from, size_t n) { return memmove(to, from, n); }
-extern "C" QUIET void* __tsan_memset(void* to, int value, size_t n) { return memset(to, value, n); }
+extern "C" void __tsan_func_entry(void*) {}
+extern "C" void __tsan_func_exit() {}
+extern "C" void __tsan_init() {}
+extern "C" void __tsan_vptr_read(void*) {}
+extern "C" void __tsan_vptr_update(void*, void*) {}
+extern "C" void* __tsan_memcpy(void* to, const void* from, size_t n) { return memmove(to, from, n); }
+extern "C" void* __tsan_memmove(void* to, const void* from, size_t n) { return memmove(to, from, n); }
+extern "C" void* __tsan_memset(void* to, int value, size_t n) { return memset(to, value, n); }
 
-extern "C" QUIET void __ubsan_handle_out_of_bounds(EmulatorPlace* about, uintptr_t index) {
+extern "C" void __ubsan_handle_out_of_bounds(EmulatorPlace* about, uintptr_t index) {
     unsigned width = 1u << (about->other->info >> 1);  // bits of the index's type
     int64_t value = width <= 32 && about->other->info & 1 ? (int32_t)index : (int64_t)index;
     emulator::note_beyond(value, about->type->name, __builtin_return_address(0));
@@ -189,6 +191,7 @@ EXPORT void trace_end() {  // give the memory back
     free(emulator::latest);
     emulator::accesses = nullptr;
     emulator::touches = nullptr;
+    emulator::latest = nullptr;
     emulator::partials = nullptr;
     emulator::n_accesses = emulator::room_for = emulator::room_for_touches = 0;
     emulator::n_partials = emulator::room_for_partials = 0;

@@ -1,12 +1,11 @@
 """From CUDA C to C++: what a compiler for this CPU does not understand is rewritten in place."""
 
 import re
-from pathlib import Path
 
 from cnnlab.cuda.arguments import code, said
+from cnnlab.cuda.emulator.compiler import joined
 
-HERE = Path(__file__).parent
-HEADERS = "switch.h", "device.h", "warp.h", "faults.h", "schedule.h", "functions.h"
+HEADERS = "device.h", "warp.h", "functions.h"
 INCLUDED = re.compile(
     r'#[ \t]*include[ \t]*[<"](?:(?:cuda_runtime|cuda_runtime_api|cuda|device_launch_parameters|'
     r"assert|float|limits|math|stdint|stdio|stdlib|string)\.h|"
@@ -61,8 +60,7 @@ def translate(source: str, kernels: list[str]) -> str:
     runs = "".join(RUN.format(name=name) for name in kernels)
     notes = " ".join(NOTE.format(name) for name in globals_)
     runs += f'extern "C" void emulator_globals() {{ {notes} }}\n'
-    header = "\n".join((HERE / name).read_text(encoding="utf-8") for name in HEADERS)
-    return f'{header}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
+    return f'{joined(HEADERS)}\n#line 1 "kernel.cu"\n{body}\n#line 1 "run"\n{runs}'
 
 
 def undeclared(body: str) -> None:

@@ -3,14 +3,9 @@
 import numpy as np
 import scipy.fft
 
-from cnnlab.lessons.lesson_50 import (
-    better_points,
-    four_products,
-    implicit_gemm,
-    input_by_fft,
-    weights_by_im2col,
-    what_is_missing,
-)
+from cnnlab.lessons.lesson_50 import (  # isort: skip
+    better_points, four_products, implicit_gemm, input_by_fft, weights_by_im2col, what_is_missing,
+)  # fmt: skip
 
 
 def unfolded(x, K):

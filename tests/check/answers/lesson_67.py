@@ -4,15 +4,9 @@ import itertools
 
 import numpy as np
 
-from cnnlab.lessons.lesson_67 import (
-    all_joules,
-    best_clock,
-    best_threads,
-    challenge_clocks,
-    diagnosis,
-    joules_at,
-    mean_watts,
-)
+from cnnlab.lessons.lesson_67 import (  # isort: skip
+    all_joules, best_clock, best_threads, challenge_clocks, diagnosis, joules_at, mean_watts,
+)  # fmt: skip
 
 
 def by_slope(serial, package, core):

@@ -2,15 +2,9 @@
 
 import numpy as np
 
-from cnnlab.lessons.lesson_68 import (
-    STAYS,
-    challenge_shape,
-    cycles,
-    diagnosis,
-    fewest,
-    straight_feed,
-    without_gaps,
-)
+from cnnlab.lessons.lesson_68 import (  # isort: skip
+    STAYS, challenge_shape, cycles, diagnosis, fewest, straight_feed, without_gaps,
+)  # fmt: skip
 
 
 def by_cycle(image, K, places):
