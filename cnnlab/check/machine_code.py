@@ -27,6 +27,7 @@ WIDTHS = {"x": 4, "y": 8, "z": 16, "v": 4}
 # ARM a register q0 to q31 whose address begins with sp.
 SPILL = re.compile(r"^\s*v?mov[au]ps\b.*%rsp|^\s*\w+\s+q\d+.*\[sp", re.MULTILINE)
 
+MEMORY = re.compile(r"^\s+(?!lea).*[(\[]")  # `lea` only computes an address
 CALL = re.compile(r"^\s+(?:call\w*|bl)\s", re.MULTILINE)
 # An operation on a vector, and none that only moves one or clears it.
 PACKED = re.compile(
@@ -108,7 +109,7 @@ def counts(kernel, trips: float = math.inf) -> tuple[int, int, int, int]:
     A trip is a multiplication of one number; the jump back counts as an instruction.
     """
     body = next(body for terms, body in bodies(kernel).items() if terms <= trips)
-    lines = [line.rstrip() for line in instructions(body) if "(" in line or "[" in line]
+    lines = [line.rstrip() for line in instructions(body) if MEMORY.search(line)]
     stores = sum(line.endswith(")") or line.lstrip().startswith("st") for line in lines)  # x86, ARM
     n_terms, n_instructions = len(MULTIPLY.findall(body)), len(instructions(body)) + 1
     return len(lines) - stores, stores, n_terms, n_instructions
