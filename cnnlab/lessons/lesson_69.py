@@ -54,12 +54,11 @@ def between(values: Sequence[float], clusters: Clusters, scale: Callable = float
 
 
 def in_words(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
-    """A mean difference in words, none if its interval holds 0; numbers through `scale`."""
-    mean, low, high = interval(difference, clusters)
-    what = "not told apart" if low <= 0 <= high else "more" if mean > 0 else "less"
+    """A mean difference in words, none if its interval, as printed, holds 0; through `scale`."""
+    mean, low, high, none = (round(scale(x), 2) for x in (*interval(difference, clusters), 0.0))
+    what = "not told apart" if low <= none <= high else "more" if mean > none else "less"
     form, unit = ("+.2f", "") if scale is float else (".2f", " times")
-    ends = f"{scale(low):{form}} to {scale(high):{form}}"
-    return f"{what}, {scale(mean):{form}}{unit} ({ends})"
+    return f"{what}, {mean:{form}}{unit} ({low:{form}} to {high:{form}})"
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -210,7 +209,7 @@ def factorised(seen, k, dims):
     ["sound", "leak", "no baseline", "chance", "wrong measure"],
     [
         "what does the learner know of each tested kernel already?",
-        "does a text without its label tell the family?",
+        "what have both seen, and what is the gain compared with?",
         "what would a rule say that reads nothing?",
         "how far do five seeds lie apart?",
         "what does a user of the choice get?",
@@ -220,7 +219,7 @@ def factorised(seen, k, dims):
     "One is sound, two leak.",
 )
 def diagnosis():
-    """A twin in another type; no labels; always one; one seed; time counts; chosen on the test."""
+    """A twin in another type; clean; always one; one seed; time counts; chosen on the test."""
     return ["leak", "sound", "no baseline", "chance", "wrong measure", "leak"]
 
 
