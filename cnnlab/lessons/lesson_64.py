@@ -84,7 +84,7 @@ def trials(shares: Mapping[tuple, float], asked: Sequence[tuple], rates) -> Step
         captions.append(f"Trials: {n}. The last: {last}. The best so far: {max(rates[:n]):.0f} %.")
         frames.append(ax.figure)
     return stepper(
-        frames, title="Trials on the map of tiles, the last two in orange", captions=captions
+        frames, title="Trials, the last two in orange; rates in % of the best", captions=captions
     )
 
 
