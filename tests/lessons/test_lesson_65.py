@@ -21,5 +21,5 @@ def test_the_copies_to_the_server_are_told_with_their_ways():
     world.run(lambda comm: perform(comm, np.ones(1000, "f4"), tree(comm.rank, 8, 1000)))
     steps = lesson.copies(CUBE_MESH, world)
     assert len(steps) == 3  # from GPUs 1, 2 and 4
-    assert "what GPU 1 sends is there (single). Under way: 2." in steps.html
-    assert "what GPU 4 sends is there (double). Under way: 0." in steps.html
+    assert "what GPU 1 sends is there (single). Still to come: 2." in steps.html
+    assert "what GPU 4 sends is there (double). Still to come: 0." in steps.html
