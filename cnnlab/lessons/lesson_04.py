@@ -83,7 +83,7 @@ def wrong_step(update) -> str:
     "First the velocity, all of it: v becomes mu · v + g. Then theta, with the new v.",
 )
 def momentum(theta, v, g, rate, mu):
-    """Try a tenth of the rate: gradients add up to g / (1 − μ). 64 needs hardly fewer steps: no."""
+    """Try a tenth of the rate: equal gradients add up to g / (1 − μ). 64 saves few steps: no."""
     v *= mu
     v += g
     theta -= rate * v
@@ -140,7 +140,7 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
     _, ax = plt.subplots(figsize=(5.5, 4), subplot_kw={"aspect": "equal"})
     ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
     ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), angles="xy", scale_units="xy", scale=1)
-    title = "Loss of 512 images: {:.2f}; after the orange step {:.2f}, after the black one {:.2f}"
+    title = "Loss of 512 images: {:.2f};\nafter the orange step {:.2f}, after the black one {:.2f}"
     ax.set(xlabel="along −gradient of 512 images", ylabel="across it", title=title.format(*losses))
     return ax
 
@@ -160,6 +160,6 @@ def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: fl
         ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
         ax.plot(1e3 * x, np.median(losses, 0), color=color, label=name)
     ax.axhline(target, color=GREY, linestyle="--", linewidth=1)
-    ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, None))
+    ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, 4.5))
     ax.legend(frameon=False)
     return ax
