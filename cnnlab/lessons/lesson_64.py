@@ -27,19 +27,19 @@ def spread(values: Sequence[float]) -> str:
 
 
 @figure
-def landscape(rates: Mapping[str, Sequence[float]], peak: float) -> Axes:
-    """Draw the GFLOP/s of all schedules of each layer, the best first, below a core's peak."""
+def landscape(rates: Mapping[str, Sequence[float]]) -> Axes:
+    """Draw all schedules of each layer, the best first, in % of the best, and a line at 95 %."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
     ends = []
     for (name, values), color in zip(rates.items(), LINES, strict=False):
         good = sorted((rate for rate in values if rate), reverse=True)
-        ax.plot(range(1, len(good) + 1), good, color=color, lw=1.3)
-        ends.append((len(good), good[-1], name, color))
-    ax.axhline(peak, color="black", ls="--", lw=1)
-    ax.annotate("a core's peak", (1.1, peak), (0, 3), textcoords="offset points", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlabel="schedules, the fastest first", ylabel="GFLOP/s")
+        shares = [100 * rate / good[0] for rate in good]
+        ax.plot(range(1, len(good) + 1), shares, "o-", color=color, lw=1.3, ms=2.5)
+        ends.append((len(good), shares[-1], name, color))
+    ax.axhline(95, color="black", ls="--", lw=1)
+    ax.annotate("95 %", (250, 95), (0, 3), textcoords="offset points", fontsize=9)
+    ax.set(xscale="log", xlabel="schedules, the fastest first", ylabel="% of the layer's best")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_major_formatter("{x:g}")
     label_ends(ax, ends)
     return ax
 
@@ -97,6 +97,7 @@ def curves(best: Mapping[str, Sequence[float]]) -> Axes:
         ax.plot(range(1, len(values) + 1), values, color=color, lw=1.5)
         ends.append((len(values), values[-1], name, color))
     ax.axhline(95, color="black", ls="--", lw=1)
+    ax.annotate("95 %", (1, 95), (0, 3), textcoords="offset points", fontsize=9)
     ax.set(xscale="log", xlabel="trials", ylabel="% of the optimum")
     ax.xaxis.set_major_formatter("{x:g}")
     label_ends(ax, ends)
