@@ -201,9 +201,9 @@ def _as_broadcast(schedule) -> str:
     "In round k the GPU at place i sends piece k − i on, and gets piece k − i + 1, if there are.",
 )
 def broadcast(rank, order, n, pieces):
-    """Each of k + P − 2 rounds takes 3 µs and 80 / k for its bytes: the best k is the root of
-    80 (P − 2) / 3, so 13, with 174 µs. One piece takes 581, a hundred 403. Played, a hundred take
-    less: eager pieces overlap their hops."""
+    """With k pieces each of k + P − 2 rounds takes 3 µs and 80 / k µs for its bytes. Their sum is
+    least at the square root of 80 (P − 2) / 3, so 13, with 174 µs. One piece takes 581, a hundred
+    403; played, a hundred take less."""
     at, last = order.index(rank), len(order) - 1
     for k in range(pieces + last - 1):
         step = Step()
@@ -241,8 +241,8 @@ def _as_soonest(function) -> str:
     "It begins when layer i − 1 is ready and the first j are added up: try all j.",
 )
 def challenge_soonest(seconds, sizes, cost):
-    """An earlier bucket never delays what follows, so the best for i layers is made of the best for
-    fewer: dynamic programming, some n² / 2 buckets to try in place of 2ⁿ⁻¹ cuts."""
+    """If earlier buckets are done sooner, later ones are never done later, so the best for i layers
+    contains a best for fewer: dynamic programming, some n² / 2 buckets in place of 2ⁿ⁻¹ cuts."""
     done = [0]
     for i in range(1, len(sizes) + 1):
         ready = sum(seconds[:i])
