@@ -82,7 +82,7 @@ def joins(panels: Mapping[str, tuple[Sequence[Span], Timing]], ideal: float) -> 
         ax.axvline(1e6 * real.median, color=INK, linewidth=1.5)
         ax.set_title(name, fontsize=10, loc="left")
         ax.set(ylim=(n_threads - 0.4, -0.6), yticks=range(n_threads), ylabel="core")
-    axes[-1, 0].set(xlim=(0, 1.25 * most), xlabel="µs (dashed: even share; black: real, grey: 95 %)")
+    axes[-1, 0].set(xlim=(0, 1.25 * most), xlabel="µs (dashed: even share; black: real; grey: 95%)")
     return axes[:, 0]
 
 
