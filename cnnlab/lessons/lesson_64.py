@@ -160,7 +160,7 @@ def _as_neighbours(near) -> str:
     "An order of loops has no more or less: all its other values are one step away.",
 )
 def neighbours(schedule, knobs):
-    """Numbers have neighbours, names have none: what a knob means belongs in the search."""
+    """Numbers have an order, names have none: what a knob means belongs in the search."""
     result = []
     for i, (value, values) in enumerate(zip(schedule, knobs.values(), strict=True)):
         at = values.index(value)

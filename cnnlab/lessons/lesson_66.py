@@ -240,8 +240,8 @@ def _as_guided(plan) -> str:
     "No block has fewer than 8 rows but the last, which has what is left.",
 )
 def challenge_guided(devices, n, first_free):
-    """Large blocks first, so few starts; small ones last, so little waiting: guided
-    self-scheduling, which OpenMP has for loops, too."""
+    """Large blocks first save starts, small ones last save waiting, but cost a start each. By the
+    model equal blocks of 256 are faster for 2,048 rows, guided ones for 16,384."""
     first = 0
     while first < n:
         rows = max(8, (n - first) // (2 * len(devices)))
