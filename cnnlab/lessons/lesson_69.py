@@ -56,7 +56,8 @@ def between(values: Sequence[float], clusters: Clusters, scale: Callable = float
 def in_words(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
     """A mean difference in words, none if its interval, as printed, holds 0; through `scale`."""
     mean, low, high, none = (round(scale(x), 2) for x in (*interval(difference, clusters), 0.0))
-    what = "not told apart" if low <= none <= high else "more" if mean > none else "less"
+    apart = "not told apart" if low < high else "the same"
+    what = apart if low <= none <= high else "more" if mean > none else "less"
     form, unit = ("+.2f", "") if scale is float else (".2f", " times")
     return f"{what}, {mean:{form}}{unit} ({low:{form}} to {high:{form}})"
 
@@ -243,8 +244,5 @@ def _as_choice(choose) -> str:
 )
 def challenge_choose(x, log_times, new):
     """A near tie costs nearly nothing, whichever is chosen; a label counts it as a whole error."""
-    chosen = []
-    for each in new:
-        nearest = np.argsort(((x - each) ** 2).sum(1))[:3]
-        chosen.append(int(log_times[nearest].mean(0).argmin()))
-    return chosen
+    nearest = (np.argsort(((x - each) ** 2).sum(1))[:3] for each in new)
+    return [int(log_times[three].mean(0).argmin()) for three in nearest]
