@@ -123,13 +123,6 @@ def curves(x: Sequence, series: Mapping, xlabel: str, ylabel="µs", scale="log",
     return ax
 
 
-def crossing(x: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float:
-    """Where `one`, less at first, meets `other`: between points as if both were powers of x."""
-    apart = np.log(one) - np.log(other)
-    k = int(np.flatnonzero(apart > 0)[0]) + 1
-    return float(np.exp(np.interp(0, apart[k - 2 : k], np.log(x[k - 2 : k]))))
-
-
 @figure
 def panels(x: Sequence[int], shares: Mapping[tuple[str, str], Sequence[float]]) -> Sequence[Axes]:
     """Draw per cent over images on each GPU, a panel for each network, a curve for each method."""
@@ -162,7 +155,7 @@ def lanes(steps: Mapping[str, Sequence[Sequence[tuple[float, float]]]]) -> Seque
 @kinds.labels(
     ["shared link", "last bucket", "rendezvous", "calls", "launches"],
     [
-        "what does one more piece cost, however short it is?",
+        "what does one more message of a round cost, however short it is?",
         "what takes as long for 32 images as for 256?",
         "of which length are these messages, in bytes, and what does a longer one wait for?",
         "which gradients are complete only when nothing is left to compute?",
@@ -171,7 +164,7 @@ def lanes(steps: Mapping[str, Sequence[Sequence[tuple[float, float]]]]) -> Seque
     "What differs between the two? Most have their numbers in a cell above.",
 )
 def diagnosis():
-    """Each piece adds two calls; kernels hardly longer than a launch; over 64 KiB a copy waits for
+    """A message adds two calls; kernels hardly longer than a launch; over 64 KiB a copy waits for
     the server; the first layer's gradients come last; messages of one round queue for one link."""
     return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
 
@@ -203,7 +196,7 @@ def _as_broadcast(schedule) -> str:
 def broadcast(rank, order, n, pieces):
     """With k pieces each of k + P − 2 rounds takes 3 µs and 80 / k µs for its bytes. Their sum is
     least at the square root of 80 (P − 2) / 3, so 13, with 174 µs. One piece takes 581, a hundred
-    403; played, a hundred take less."""
+    403; played, a hundred take less: short pieces are eager, so rounds overlap."""
     at, last = order.index(rank), len(order) - 1
     for k in range(pieces + last - 1):
         step = Step()

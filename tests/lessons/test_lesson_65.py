@@ -1,19 +1,12 @@
-"""Where two curves cross, and the copies of a star, step by step."""
+"""The copies of a star, step by step."""
 
 import numpy as np
-import pytest
 
 from cnnlab.lessons import lesson_65 as lesson
 from cnnlab.ranks.collectives import perform
 from cnnlab.ranks.schedules import tree
 from cnnlab.ranks.virtual import World
 from cnnlab.ranks.virtual.network import CUBE_MESH
-
-
-def test_powers_cross_where_they_are_equal():
-    x = np.array([1.0, 10.0, 100.0])
-    assert lesson.crossing(x, x, np.full(3, 20.0)) == pytest.approx(20.0)
-    assert lesson.crossing(x, 0.5 * x**2, 4 * x) == pytest.approx(8.0)
 
 
 def test_the_copies_to_the_server_are_told_with_their_ways():
