@@ -244,7 +244,7 @@ def repaired(comm, y, w, b):
     "An Allreduce adds arrays of (N, O). How often is the bias in the result?",
 )
 def row_parallel(comm, y, w, b):
-    """Ten partial sums an image travel, in place of 216 features; the bias is added once."""
+    """Ten sums an image are reduced, not 216 features gathered; the bias is added once, after."""
     z = np.empty((len(y), len(w)), np.float32)
     comm.Allreduce(y @ w.T, z)
     return z + b
