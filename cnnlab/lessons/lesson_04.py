@@ -31,7 +31,8 @@ def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
     "Now an epoch of these 12 alone. How far does each move the parameters?",
 )
 def cause():
-    """In an epoch of 12 images it goes 12/16 as far: it divides their sum by the full batch."""
+    """304 images are 19 full batches: nothing shows, and shuffling is right. In an epoch of 12
+    images it goes 12/16 as far: it divides their sum by the full batch."""
     return "divided by the full batch"
 
 
@@ -83,7 +84,8 @@ def wrong_step(update) -> str:
     "First the velocity, all of it: v becomes mu · v + g. Then theta, with the new v.",
 )
 def momentum(theta, v, g, rate, mu):
-    """Try a tenth of the rate: gradients add up to g / (1 − μ). 64 needs hardly fewer steps: no."""
+    """Try a tenth of the rate: equal gradients add up to g / (1 − μ). For 64 to be as soon, it must
+    need about a quarter of the steps of 16: count them."""
     v *= mu
     v += g
     theta -= rate * v
@@ -140,7 +142,7 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
     _, ax = plt.subplots(figsize=(5.5, 4), subplot_kw={"aspect": "equal"})
     ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
     ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), angles="xy", scale_units="xy", scale=1)
-    title = "Loss of 512 images: {:.2f}; after the orange step {:.2f}, after the black one {:.2f}"
+    title = "Loss of 512 images: {:.2f};\nafter the orange step {:.2f}, after the black one {:.2f}"
     ax.set(xlabel="along −gradient of 512 images", ylabel="across it", title=title.format(*losses))
     return ax
 
@@ -160,6 +162,6 @@ def over_seconds(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], target: fl
         ax.fill_between(1e3 * x, losses.min(0), losses.max(0), color=color, alpha=0.2, lw=0)
         ax.plot(1e3 * x, np.median(losses, 0), color=color, label=name)
     ax.axhline(target, color=GREY, linestyle="--", linewidth=1)
-    ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, None))
+    ax.set(xlabel="milliseconds of training steps", ylabel="loss of an image", ylim=(0, 4.5))
     ax.legend(frameon=False)
     return ax

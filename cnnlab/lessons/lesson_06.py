@@ -1,6 +1,7 @@
-"""The exercises of lesson 06."""
+"""Lesson 06, registers: its processor, machine code, batch and drawings, and the exercises."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numba
@@ -9,13 +10,103 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from cnnlab import data
 from cnnlab.check import kinds, machine_code
-from cnnlab.kernels.registers import LANES, block, load, store
-from cnnlab.measure.timing import Timing
+from cnnlab.kernels import lanes, steps
+from cnnlab.kernels.programme import programme
+from cnnlab.kernels.registers import LANES, block, budget, detected, load, store
+from cnnlab.measure import bench, machine
+from cnnlab.measure.timing import Timing, compare
+from cnnlab.network import Network
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import ERRORS, GREY, INK, LAYERS, WRONG, measured, note, style
 
-SHADES = "white", LAYERS[1], LAYERS[3], LAYERS[4]
+
+class Processor:
+    """The registers of this processor, its peak, and how many sums the package keeps in them."""
+
+    def __init__(self):
+        self.name, self.lanes, self.count = detected()
+        _, (self.maps, self.taps), _, self.pixels = budget(detected())
+        self.peak = machine.float32_peak()  # FLOP/s
+        self.zeros = lanes.zeros  # arrays that begin at the start of a cache line
+
+    def chains(self, n: int) -> float:
+        """The share of the peak of n chains of multiply-adds, each waiting for the one before."""
+        return machine.float32_peak(lanes=self.lanes, n_sums=n) / self.peak
+
+
+class Code:
+    """A kernel's innermost loop: its text, n instructions, loads for each multiply-add, spills."""
+
+    def __init__(self, kernel: Callable):
+        loads, _, terms, self.n = machine_code.counts(kernel)
+        self.loads, self.spills = loads / terms, machine_code.spills(kernel)
+        self.loop = machine_code.hot_loop(machine_code.assembly(kernel)).rstrip()
+
+
+class Batch:
+    """The first images, so many blocks of LANES, and what a step of the report's network needs.
+
+    `layers` and `tables` are its programme; `memory` is that of each block, which keeps `kept` KiB;
+    `exact` are the reference's gradients, `caches` the processor's, in KiB, and `work` the
+    multiply-adds of an image by layer, forward and backward.
+    """
+
+    def __init__(self, n_blocks: int):
+        digits = data.load("auto", n_train=n_blocks * LANES, n_test=100)
+        images, self.labels, network = digits.train_images, digits.train_labels, Network()
+        self.images, params = images.reshape(len(images), -1), network.parameters()
+        self.params, self.grads = params.flat, network.zeros().flat
+        self.layers, self.tables = programme(network)[:2]
+        self.memory = steps.memory("lesson 06", network, (n_blocks,))
+        self.exact = bench.exact_gradients(params, images, self.labels).flat
+        self.kept, caches = self.memory.flat[0].nbytes / 2**10, machine.describe()["caches"] or {}
+        self.caches = {name: size / 2**10 for name, size in caches.items()}
+        self.work = {
+            said: sum(n for name, n in network.multiply_adds.items() if name.startswith(kind))
+            for kind, said in bench.LAYERS.items()
+        }
+
+    def parts(self, many_images: Callable) -> tuple[float, dict]:
+        """Microseconds an image of a step on one block, and of its parts, each run alone."""
+        own, arrays = steps.of_worker(self.memory, 0), (self.layers, self.tables, self.params)
+        last = np.arange(LANES), own
+        calls = {"": partial(many_images, *arrays, self.grads, self.images, self.labels, *last)}
+        keys = [(what, i) for i in range(3) for what in ("forward", "sigmoid", "backward")]
+        for key in [*keys, ("side by side", 0), ("lanes added up", 0), ("a call", 0)]:
+            calls[key] = partial(part, *key, *arrays, self.grads, own, self.images)
+        timed = compare(calls, repeats=61)
+        call = timed.pop(("a call", 0)).median  # of nothing: what Python takes
+        alone = {key: 1e6 * (t.median - call) / LANES for key, t in timed.items()}
+        return alone.pop(""), alone
+
+    def beside_the_report(self, seconds: float, peak: float) -> None:
+        """Print the rates of the report's sequential epoch and of a step, beside the peak."""
+        theirs = data.report()["sequential"]["epoch_seconds"]
+        ours = seconds * bench.EPOCH / len(self.images)
+        for name, epoch in (("the report, sequential", theirs), ("here", ours)):
+            print(f"{name}: {bench.FLOPS / epoch / 1e9:.2f} GFLOP/s, an epoch in {epoch:.2f} s")
+        print(f"one core's peak here: {peak / 1e9:.0f} GFLOP/s")
+
+
+@numba.njit(error_model="numpy")
+def part(what, i, layers, tables, params, grads, own, images):
+    """One part of a step of a block, of layer i; called alike, so that each call costs the same."""
+    r = layers[i]
+    if what == "forward":
+        steps.forward(r, params, own.flat, tables)
+    elif what == "backward":
+        steps.backward(r, params, grads, own.flat, own.sums, tables)
+    elif what == "sigmoid":
+        lanes.activate(own.flat[r.y :], r.F * r.P * r.Q, r.activation)
+    elif what == "side by side":
+        lanes.to_lanes(images.reshape(images.size), own.numbers, images.shape[1], own.flat)
+    elif what == "lanes added up":
+        steps.add_lanes(layers, own.sums, grads)
+
+
+# --- exercises ------------------------------------------------------------------------------------
 
 
 @kinds.choice("AB", "A register that begins an address, such as %rsp, is the stack.")
@@ -49,11 +140,9 @@ def tile_for_any(answer: Callable) -> str:
     for registers in (12, 16, 24, 32, 64):
         fewest = loads(*best_tile.model()(registers))
         maps, pixels = answer(registers)
-        at = f"for {registers} registers, {maps} × {pixels} pixels"
-        if maps * pixels + pixels + 1 > registers or maps * pixels < 8:
-            return (
-                f"{at} have {maps * pixels} sums, and need {maps * pixels + pixels + 1} registers"
-            )
+        at, sums = f"for {registers} registers, {maps} × {pixels} pixels", maps * pixels
+        if sums + pixels + 1 > registers or sums < 8:
+            return f"{at} have {sums} sums, and need {sums + pixels + 1} registers"
         if loads(maps, pixels) > fewest * (1 + 1e-9):
             return f"{at} load {loads(maps, pixels):.3g} for a multiply-add, {fewest:.3g} will do"
     return ""
@@ -78,7 +167,7 @@ def best_tile(registers):
     by=machine_code.kernel,
 )
 @numba.njit(error_model="numpy")
-def vector_sigmoid_backward(y, dy, dz):
+def challenge_sigmoid_backward(y, dy, dz):
     """Blocks of four vectors, then single vectors, then what is left of one."""
     y, dy, dz = y.reshape(y.size), dy.reshape(dy.size), dz.reshape(dz.size)
     one, four, single = np.float32(1), block(np.float32(0), 4), block(np.float32(0), 1)
@@ -93,14 +182,14 @@ def vector_sigmoid_backward(y, dy, dz):
         dz[i] = dy[i] * (y[i] * (one - y[i]))
 
 
-# --- a tile of sums, step by step -----------------------------------------------------------------
+# --- drawings -------------------------------------------------------------------------------------
 
 EVENTS = "pixels are loaded", "the weight of map 1 is loaded", "the weight of map 2 is loaded"
 
 
 def micro_kernel() -> Stepper:
     """A stepper through two taps of a tile of 2 maps × 6 pixels, above one of 1 × 12."""
-    frames, captions = [], []
+    shades, frames, captions = ListedColormap(["white", *LAYERS[1:5:2], LAYERS[4]]), [], []
     for event in range(6):
         tap, part = divmod(event, 3)
         with style():
@@ -109,22 +198,18 @@ def micro_kernel() -> Stepper:
         said = []
         for ax, (maps, n) in zip(axes, ((2, 6), (1, 12)), strict=True):
             cells, done = np.zeros((1 + maps, 1 + n)), min(part, maps)
-            cells[1:, 1:] = 2  # sums, in registers
-            cells[0, 1:] = 1
+            cells[0, 1:], cells[1:, 1:] = 1, 2  # pixels; sums, in registers
             if 0 < part <= maps:
                 cells[part] = 1, *[3] * n
-            ax.pcolormesh(cells, cmap=ListedColormap(SHADES), vmin=0, vmax=3, edgecolor="white")
+            ax.pcolormesh(cells, cmap=shades, vmin=0, vmax=3, edgecolor="white")
             ax.set(ylim=(1 + maps, 0), xticks=(), yticks=(), aspect="equal")
             loads, sums = tap * (n + maps) + n + done, n * (tap * maps + done)
-            ax.set_title(f"{maps} × {n}: {loads} loads, {sums} multiply-adds", fontsize=10)
-            said.append(f"{maps} × {n} has {loads} loads and {sums} multiply-adds")
+            said.append(f"{maps} × {n}: {loads} loads, {sums} multiply-adds")
+            ax.set_title(said[-1], fontsize=10)
         frames.append(page)
         captions.append(f"Tap {tap + 1}: {EVENTS[part]}. {'; '.join(said)}.")
     title = "Blue: pixels and weights loaded; pale: sums in registers; brown: multiply-adds"
     return stepper(frames, title=title, captions=captions)
-
-
-# --- rates over sizes, under the peak of the core -------------------------------------------------
 
 
 @measured
@@ -141,26 +226,25 @@ def rates(
     """Draw GFLOP/s of calls over their sizes, each of so much `work` (FLOP), under `peak` (FLOP/s).
 
     `what` says what the sizes are. `counts`, one for each size, stand as bars below, as `counted`;
-    `marks` are sizes with a name, such as that of a cache.
+    `marks` are sizes with a name, such as that of a cache; those beyond the sizes are left out.
     """
-    x, marks = list(sizes), {name: at for name, at in (marks or {}).items() if at}
+    x, places = list(sizes), np.arange(len(sizes))
     seconds = np.array([(t.median, t.high, t.low) for t in sizes.values()]).T
     value, low, high = np.array(list(work)) / seconds / 1e9
     _, ax = plt.subplots(figsize=(7, 3.6))
     bars = ax.twinx() if len(counts) else None
     if bars:
-        bars.bar(np.arange(len(x)), counts, 0.5, color=WRONG, alpha=0.35)
+        bars.bar(places, counts, 0.5, color=WRONG, alpha=0.35)
         bars.set(ylabel=counted, ylim=(0, 2.5 * max(*counts, 1)))
         bars.grid(visible=False)
     ax.axhline(peak / 1e9, color=GREY, linestyle="--", linewidth=1.2)
     note(ax, "the core's peak", (0, peak / 1e9), (0, 3), color=GREY)
-    for name, at in marks.items():
-        place = np.interp(np.log(at), np.log(x), np.arange(len(x)))
-        ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
-        note(ax, name, (place, 0), (4, 4), color=GREY)
-    ax.errorbar(
-        np.arange(len(x)), value, [value - low, high - value], fmt="o-", color=INK, **ERRORS
-    )
+    for name, at in (marks or {}).items():
+        if x[0] <= at <= x[-1]:
+            place = np.interp(np.log(at), np.log(x), places)
+            ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
+            note(ax, name, (place, 0), (4, 4), color=GREY)
+    ax.errorbar(places, value, [value - low, high - value], fmt="o-", color=INK, **ERRORS)
     ax.set(xlabel=what, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
-    ax.set_xticks(np.arange(len(x)), [f"{size:,.0f}" for size in x])
+    ax.set_xticks(places, [f"{size:,.0f}" for size in x])
     return ax

@@ -72,7 +72,7 @@ def bars(ax: Axes, spans: Sequence[Span], n_tasks: int) -> None:
 def joins(panels: Mapping[str, tuple[Sequence[Span], Timing]], ideal: float) -> np.ndarray:
     """Draw schedules on virtual cores in µs, and when real threads joined; dashed: `ideal`."""
     n_threads = 1 + max(span[0] for spans, _ in panels.values() for span in spans)
-    most = max(span[3] for spans, _ in panels.values() for span in spans)
+    most = max(max(1e6 * real.median, *(s[3] for s in spans)) for spans, real in panels.values())
     height = 0.8 + len(panels) * (0.4 + 0.22 * n_threads)
     _, axes = plt.subplots(len(panels), figsize=(8, height), sharex=True, squeeze=False)
     for ax, (name, (spans, real)) in zip(axes[:, 0], panels.items(), strict=True):
@@ -82,7 +82,7 @@ def joins(panels: Mapping[str, tuple[Sequence[Span], Timing]], ideal: float) -> 
         ax.axvline(1e6 * real.median, color=INK, linewidth=1.5)
         ax.set_title(name, fontsize=10, loc="left")
         ax.set(ylim=(n_threads - 0.4, -0.6), yticks=range(n_threads), ylabel="core")
-    axes[-1, 0].set(xlim=(0, 1.25 * most), xlabel="µs (dashed: an even share; black: real threads)")
+    axes[-1, 0].set(xlim=(0, 1.25 * most), xlabel="µs (dashed: even share; black: real; grey: 95%)")
     return axes[:, 0]
 
 

@@ -69,6 +69,13 @@ def loop(kernel: Callable) -> list[str]:
     return [line.strip() for line in machine_code.instructions(body)]
 
 
+def accesses(kernel: Callable) -> float:
+    """Loads and stores for each multiplication of that loop; `lea` only computes an address."""
+    lines = loop(kernel)
+    n = sum(("(" in line or "[" in line) and not line.startswith("lea") for line in lines)
+    return n / len(machine_code.MULTIPLY.findall("\n".join(lines)))
+
+
 # --- pictures -------------------------------------------------------------------------------------
 
 
@@ -124,8 +131,8 @@ def elements(ax: Axes, name: str, shape: tuple, at: tuple, log: Sequence, now: s
     for array, _, place in log[: now.stop]:
         if array == name:
             counts.flat[place] += 1
-    extent = left, left + width, top + height, top
-    ax.imshow(np.minimum(counts, 3) + 1, cmap="Greys", vmin=0, vmax=12, extent=extent)  # few greys
+    grid, look = (left + np.arange(width + 1), top + np.arange(height + 1)), {"ec": "silver"}
+    ax.pcolormesh(*grid, np.minimum(counts, 3) + (counts > 0), cmap="Greys", vmin=0, vmax=9, **look)
     ax.text(left + width / 2, top - 0.2, name, ha="center", fontsize=9)
     used = {place: kind for array, kind, place in log[now] if array == name}
     if not used:  # it stays: what was used last, or of a result what will be written next
@@ -183,7 +190,7 @@ def whose_loop():
 )
 @numba.njit(parallel=True, fastmath=True)
 def fast_weights(x, dz, dw):
-    """A row of dz stays in the first cache for K taps; one tap a pass fetches it K times."""
+    """A row of dz serves K taps in turn; one tap a task returns to it after all the images."""
     (N, F, P, Q), (_, C, K, _) = dz.shape, dw.shape
     for task in numba.prange(F * C * K):
         f, c, k = task // (C * K), task // K % C, task % K

@@ -14,9 +14,10 @@ from cnnlab.check.machine_code import bodies, counts, spills
 from cnnlab.kernels import composition
 from cnnlab.network import NETWORKS
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import GREY, LAYERS, as_rows, colors, measured, style
+from cnnlab.plots.style import GREY, LAYERS, as_rows, colors, figure, measured, style
 
 LENET5 = NETWORKS["lenet5"]
+CORES = dict(registers=(16, 32), vectors=range(1, 5), latency=range(3, 7), per_cycle=range(1, 5))
 
 
 def code(kernel) -> tuple[int, float]:
@@ -55,30 +56,41 @@ def step(strategy, params, x, labels, grads, rate: float, lap: Callable = lambda
     return outputs[-2]
 
 
-# --- pictures -------------------------------------------------------------------------------------
+@figure
+def tile() -> Axes:
+    """Draw what a tile of 2 × 2 sums loads at one tap, and its chains in time beside one chain."""
+    _, (ax, clock) = plt.subplots(1, 2, figsize=(7.2, 2.5), width_ratios=(2, 3))
+    cells = [[f"pixel {r}", *(f"sum +=\npixel {r} ×\nweights {v}" for v in "12")] for r in "12"]
+    looks = [["white", *LAYERS[3:4] * 2], *[[LAYERS[3], *LAYERS[1:2] * 2]] * 2]
+    ax.table([["", "weights 1", "weights 2"], *cells], looks, cellLoc="center", bbox=(0, 0, 1, 1))
+    ax.set_axis_off()
+    for row, start in enumerate((0, 0, 1, 2, 3)):
+        clock.broken_barh([(start + t, 3.9) for t in (0, 4, 8)], (row - 0.4, 0.8), fc=LAYERS[1])
+    names = "a chain alone", *("one of four",) * 4
+    clock.set(xlabel="cycles", xticks=range(16), yticks=range(5), yticklabels=names)
+    return as_rows(clock, names)
 
 
 def addresses() -> Stepper:
-    """Step through what 2 × 3 windows of 3 × 3 pixels read from three layouts."""
-    image, frames, names = np.arange(20).reshape(4, 5), [], ("image", "columns", "rows")
+    """Draw a tile, and step through what 2 × 3 windows read from three layouts at three taps."""
+    tile(title="One tap of a 2 × 2 tile; chains of multiply-adds that take 4 cycles")
+    image, frames = np.arange(20).reshape(4, 5), []
     columns = np.lib.stride_tricks.sliding_window_view(image, (3, 3)).reshape(6, 9).T
-    looks = {None: "#e8e8e8", 0: LAYERS[1], 1: LAYERS[4], 3: "#3aa37a"}
-    for t in range(9):
-        at = {pixel: n for n, pixel in enumerate(columns[t])}
+    looks = [LAYERS[1], LAYERS[4], LAYERS[2], "#3aa37a", LAYERS[2], LAYERS[2]]
+    for t in (0, 1, 3):
         with style():
             axes = Figure((4.6, 2.6)).subplots(1, 3, width_ratios=(5, 6, 9))
-        for ax, name, numbers in zip(axes, names, (image, columns, columns.T), strict=True):
-            ax.set(xlim=(-0.1, numbers.shape[1]), ylim=(9, -0.1), title=name, aspect="equal")
-            ax.axis("off")
-            for (row, column), pixel in np.ndenumerate(numbers):
-                in_matrix = {"columns": (column, row), "rows": (row, column)}
-                n, tap = in_matrix.get(name, (at.get(pixel), t))
-                fill = {"fc": looks.get(n if tap == t else None, LAYERS[2]), "ec": "white"}
-                ax.add_patch(plt.Rectangle((column, row), 1, 1, lw=0.8, **fill))
-                ax.text(column + 0.5, row + 0.55, pixel, fontsize=5, ha="center", va="center")
+        spots = {"image\ncolumn →, row ↓": divmod(columns[t], 5)}
+        spots |= {"columns\nwindow →, tap ↓": (t, range(6)), "rows\ntap →, window ↓": (range(6), t)}
+        for ax, name, numbers in zip(axes, spots, (image, columns, columns.T), strict=True):
+            fills, high = np.full(numbers.shape, "#e8e8e8"), len(numbers) / 9
+            fills[spots[name]] = looks
+            ax.table(numbers, fills, cellLoc="center", bbox=(0, 1 - high, 1, high))
+            ax.set_title(name, fontsize=7)
+            ax.set_axis_off()
         frames.append(axes[0].figure)
-    said = "Blue: first window. Right of it (orange) 1, 1 and 9 places on; below (green) 5, 3, 27."
-    return stepper(frames, title="A tap of 2 × 3 windows: numbers of pixels", captions=[said] * 9)
+    said = [f"Tap {divmod(t, 3)}. Blue: window 0; orange: right; green: below" for t in (0, 1, 3)]
+    return stepper(frames, title="A tap of 2 × 3 windows: numbers of pixels", captions=said)
 
 
 @measured
@@ -96,12 +108,9 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), knee=None,
     if few:
         ax.set_xticks(sorted({at for points in lines.values() for at in points}))
     ax.xaxis.set_major_formatter("{x:.2g}" if few else "{x:,.0f}")
-    if "y" in logs:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
-    else:
-        ax.set_ylim(0)
-    ax.set(xlabel=x, ylabel=y)
+    ax.set_yscale("log" if "y" in logs else "linear")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set(xlabel=x, ylabel=y, ylim=(None if "y" in logs else 0, None))
     ax.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return ax
 
@@ -110,34 +119,26 @@ def curves(lines: Mapping[str, Mapping], *, x: str, y: str, marks=(), knee=None,
 def by_layer(times: Mapping[str, Mapping[tuple[str, str], float]]) -> Axes:
     """Draw each strategy's shares of a step: by layer, forward and backward, and the rest."""
     _, ax = plt.subplots(figsize=(7.2, 0.6 * len(times) + 1.5))
-    kinds_of = "conv1", "conv2", "dense", "others, update, copy"
+    kinds_of = "conv1", "conv2", "dense", "max_pool", "rest"
     for row, each in enumerate(times.values()):
         left, whole = 0.0, sum(each.values())
-        group = {n: next((k for k in kinds_of if n.startswith(k)), kinds_of[3]) for n, _ in each}
+        group = {n: next((k for k in kinds_of if n.startswith(k)), kinds_of[4]) for n, _ in each}
         for which in ("forward", "backward", "update", "copy"):
             for k, kind in enumerate(kinds_of):
                 part = sum(t for (n, w), t in each.items() if (w, group[n]) == (which, kind))
                 look = {"color": LAYERS[k], "hatch": "//" if which == "backward" else None}
                 ax.barh(row, 100 * part / whole, 0.6, 100 * left / whole, edgecolor="white", **look)
                 left += part
-    handles = [plt.Rectangle((0, 0), 1, 1, color=LAYERS[k]) for k in range(4)]
+    handles = [plt.Rectangle((0, 0), 1, 1, color=LAYERS[k]) for k in range(5)]
     handles.append(plt.Rectangle((0, 0), 1, 1, fc="white", ec=GREY, hatch="//"))
-    ax.legend(handles, (*kinds_of, "backward"), ncols=5, loc="lower left", bbox_to_anchor=(0, 1),
+    ax.legend(handles, (*kinds_of, "backward"), ncols=6, loc="lower left", bbox_to_anchor=(0, 1),
               frameon=False, fontsize=8)  # fmt: skip
     ax.set(xlabel="% of a step", xlim=(0, 100), yticks=range(len(times)), yticklabels=list(times))
     return as_rows(ax, list(times))
 
 
-# --- the exercises --------------------------------------------------------------------------------
-
-
 @kinds.formula(
-    lambda rng: {
-        "registers": int(rng.choice([16, 32])),
-        "vectors": int(rng.integers(1, 5)),
-        "latency": int(rng.integers(3, 7)),
-        "per_cycle": int(rng.integers(1, 5)),
-    },
+    lambda rng: {name: int(rng.choice(each)) for name, each in CORES.items()},
     "R windows need R · V registers for sums, V for weights, and one for a pixel: which R is most?",
     "Latency times multiply-adds a cycle is how many chains keep a core busy; never above 1.",
 )
@@ -177,10 +178,9 @@ def _as_both_layers(answer) -> str:
     expected = 1 / (1 + np.exp(-(h @ v + c)))[:, :30]
     with cuda.traced() as traces:
         kernels.launch("both_layers", (2,), (32,), x, w, b, v, c, z, N, Q)
-    if faults := traces[0].faults():
-        return str(faults[0])
-    if again := traces[0].traffic()["z"]["reads"]:
-        return f"z is read {again:,} times: h stays in registers"
+    faults, again = traces[0].faults(), traces[0].traffic()["z"]["reads"]
+    if faults or again:
+        return str(faults[0]) if faults else f"z is read {again:,} times: h stays in registers"
     return "" if np.allclose(z, expected.T, atol=1e-5) else "the numbers are not right"
 
 
@@ -190,7 +190,7 @@ def _as_both_layers(answer) -> str:
     "Unroll loops over sums, so that they have numbers known at compile time; guard n < N.",
 )
 def both_layers():
-    """h never leaves the registers: 240 of 364 bytes a window are gone, and a launch."""
+    """h goes through no array: 240 of 364 bytes a window are gone, and a launch."""
     return r"""
 #define EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
 extern "C" __global__ void both_layers(const float* x, const float* w, const float* b,
@@ -230,8 +230,8 @@ def _as_rows_alone(convolve) -> str:
         if not np.allclose(got, expected):
             return f"w {w.shape}, x {x.shape}: the shape is right, the numbers are not"
         if H == 90 and most > 8 * 40 * expected[0].size:
-            numbers = most // 8 // expected[0].size
-            return f"{numbers} numbers a window in memory at once; {K} + 2 · {F} are enough"
+            most //= 8 * expected[0].size
+            return f"{most} numbers a window in memory at once; {K} + 2 · {F} are enough"
     return ""
 
 

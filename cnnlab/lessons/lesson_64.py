@@ -1,6 +1,7 @@
 """The exercises of lesson 64, its charts, and a tuner's first trials, step by step."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -14,15 +15,7 @@ from cnnlab.measure.timing import mean_interval as interval
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, figure, label_ends, style
 
-LINES = (
-    COLORS["vector"],
-    COLORS["device"],
-    COLORS["threads"],
-    INK,
-    GREY,
-    COLORS["loops"],
-    "#cc79a7",
-)
+LINES = (*map(COLORS.get, ("vector", "device", "threads")), INK, GREY, COLORS["loops"], "#cc79a7")
 
 
 def spread(values: Sequence[float]) -> str:
@@ -34,19 +27,19 @@ def spread(values: Sequence[float]) -> str:
 
 
 @figure
-def landscape(rates: Mapping[str, Sequence[float]], peak: float) -> Axes:
-    """Draw the GFLOP/s of all schedules of each layer, the best first, below a core's peak."""
+def landscape(rates: Mapping[str, Sequence[float]]) -> Axes:
+    """Draw all schedules of each layer, the best first, in % of the best, and a line at 95 %."""
     _, ax = plt.subplots(figsize=(7.2, 3.4))
     ends = []
     for (name, values), color in zip(rates.items(), LINES, strict=False):
         good = sorted((rate for rate in values if rate), reverse=True)
-        ax.plot(range(1, len(good) + 1), good, color=color, lw=1.3)
-        ends.append((len(good), good[-1], name, color))
-    ax.axhline(peak, color="black", ls="--", lw=1)
-    ax.annotate("a core's peak", (1.1, peak), (0, 3), textcoords="offset points", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlabel="schedules, the fastest first", ylabel="GFLOP/s")
+        shares = [100 * rate / good[0] for rate in good]
+        ax.plot(range(1, len(good) + 1), shares, "o-", color=color, lw=1.3, ms=2.5)
+        ends.append((len(good), shares[-1], name, color))
+    ax.axhline(95, color="black", ls="--", lw=1)
+    ax.annotate("95 %", (250, 95), (0, 3), textcoords="offset points", fontsize=9)
+    ax.set(xscale="log", xlabel="schedules, the fastest first", ylabel="% of the layer's best")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_major_formatter("{x:g}")
     label_ends(ax, ends)
     return ax
 
@@ -90,7 +83,9 @@ def trials(shares: Mapping[tuple, float], asked: Sequence[tuple], rates) -> Step
         last = " and ".join(f"{rate:.0f} %" if rate else "failed" for rate in rates[n - 2 : n])
         captions.append(f"Trials: {n}. The last: {last}. The best so far: {max(rates[:n]):.0f} %.")
         frames.append(ax.figure)
-    return stepper(frames, title="Trials on the map of tiles", captions=captions)
+    return stepper(
+        frames, title="Trials, the last two in orange; rates in % of the best", captions=captions
+    )
 
 
 @figure
@@ -102,6 +97,7 @@ def curves(best: Mapping[str, Sequence[float]]) -> Axes:
         ax.plot(range(1, len(values) + 1), values, color=color, lw=1.5)
         ends.append((len(values), values[-1], name, color))
     ax.axhline(95, color="black", ls="--", lw=1)
+    ax.annotate("95 %", (1, 95), (0, 3), textcoords="offset points", fontsize=9)
     ax.set(xscale="log", xlabel="trials", ylabel="% of the optimum")
     ax.xaxis.set_major_formatter("{x:g}")
     label_ends(ax, ends)
@@ -127,13 +123,17 @@ def beside(shares: Mapping[str, Sequence[float]], layers: Sequence[str]) -> Axes
 
 
 @kinds.formula(
-    lambda rng: {"schedules": (n := int(rng.integers(20, 500))), "good": int(rng.integers(1, n))},
-    "The good ones cut the others, in the order drawn, into good + 1 runs, all alike by chance.",
-    "Each run has (schedules − good) / (good + 1) on average; then comes the first good one.",
+    lambda rng: {
+        "schedules": int(rng.integers(200, 500)),
+        "good": int(rng.integers(2, 9)),
+        "trials": int(rng.integers(9, 60)),
+    },
+    "The first draw misses with chance (schedules − good) / schedules. And the second, after it?",
+    "Or count: how many sets of that many trials are there, and how many without a good one?",
 )
-def expected_trials(schedules, good):
-    """(N + 1) / (g + 1): four good ones of 432 are met after 87 trials, not after 108."""
-    return (schedules + 1) / (good + 1)
+def chance_of_none(schedules, good, trials):
+    """Of 100 random searches, 48 trials each, 70 miss all of three good ones among 432."""
+    return math.comb(schedules - good, trials) / math.comb(schedules, trials)
 
 
 def _as_neighbours(near) -> str:
@@ -160,7 +160,7 @@ def _as_neighbours(near) -> str:
     "An order of loops has no more or less: all its other values are one step away.",
 )
 def neighbours(schedule, knobs):
-    """Numbers have neighbours, names have none: what a knob means belongs into the search."""
+    """Numbers have an order, names have none: what a knob means belongs in the search."""
     result = []
     for i, (value, values) in enumerate(zip(schedule, knobs.values(), strict=True)):
         at = values.index(value)
@@ -220,7 +220,8 @@ def _as_climber(tuner) -> str:
     "Where all neighbours of the best are tried, go on from any schedule that is left.",
 )
 def challenge_climber(knobs, rng):
-    """Whatever lies nearest to the best so far: neighbours first, and in the end all."""
+    """Whatever lies nearest to the best so far: neighbours first if values are one apart (for 1, 2,
+    4, 8 take the distance between places in the tuple), and in the end all."""
     left, rates = list(itertools.product(*knobs.values())), {}
     rng.shuffle(left)
     while left:

@@ -74,7 +74,7 @@ def topology(links: Mapping[tuple[int, int], int], network: Interconnect) -> Seq
 
 
 def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
-    """Step through what GPU 0 gets, a frame for each copy that arrives; others are under way."""
+    """Step through what GPU 0 gets, a frame for each copy that arrives; others are to come."""
     frames, captions = [], []
     messages = sorted((m for m in world.record.messages if m.to == 0), key=lambda m: m.end)
     for k, now in enumerate(messages):
@@ -88,7 +88,7 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
             arrow = look | {"arrowstyle": "-|>", "shrinkB": 8}
             ax.annotate("", points[-1], points[-2], arrowprops=arrow, zorder=1)
         text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends is there ({kind})."
-        captions.append(f"{text} Under way: {len(messages) - k - 1}.")
+        captions.append(f"{text} Still to come: {len(messages) - k - 1}.")
         frames.append(ax.figure)
     return stepper(frames, title="A million float32 from each GPU to GPU 0", captions=captions)
 
@@ -104,7 +104,7 @@ def classes(table: Mapping[float, tuple[int, float, Sequence[float]]], ranked: f
     ax.axhline(ranked, color=COLORS["device"], ls="--", lw=1, label="in the order of ranks")
     counts = [f"{busiest:g}\n{count:,} of them" for busiest, (count, _, _) in table.items()]
     ax.set_xticks(range(len(table)), counts)
-    ax.set(xlabel="busiest link: ps for a byte of every message", ylabel="µs")
+    ax.set(xlabel="load of the busiest link: ps for each byte of a message", ylabel="µs")
     ax.legend(frameon=False, fontsize=9)
     return ax
 
@@ -123,13 +123,6 @@ def curves(x: Sequence, series: Mapping, xlabel: str, ylabel="µs", scale="log",
     return ax
 
 
-def crossing(x: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float:
-    """Where `one`, less at first, meets `other`: between points as if both were powers of x."""
-    apart = np.log(one) - np.log(other)
-    k = int(np.flatnonzero(apart > 0)[0]) + 1
-    return float(np.exp(np.interp(0, apart[k - 2 : k], np.log(x[k - 2 : k]))))
-
-
 @figure
 def panels(x: Sequence[int], shares: Mapping[tuple[str, str], Sequence[float]]) -> Sequence[Axes]:
     """Draw per cent over images on each GPU, a panel for each network, a curve for each method."""
@@ -139,6 +132,7 @@ def panels(x: Sequence[int], shares: Mapping[tuple[str, str], Sequence[float]]) 
         ax, color = axes[names.index(name)], PALETTE[methods.index(method)]
         ax.plot([*map(str, x)], values, "o-", ms=3, label=method, color=color)
         ax.set(title=name, xlabel="images on each GPU", ylim=(0, 103))
+        ax.tick_params(axis="x", labelsize=8)
     axes[0].set_ylabel("% computing")
     axes[0].legend(frameon=False, fontsize=9)
     return axes
@@ -161,7 +155,7 @@ def lanes(steps: Mapping[str, Sequence[Sequence[tuple[float, float]]]]) -> Seque
 @kinds.labels(
     ["shared link", "last bucket", "rendezvous", "calls", "launches"],
     [
-        "what does one more piece cost, however short it is?",
+        "what does one more message of a round cost, however short it is?",
         "what takes as long for 32 images as for 256?",
         "of which length are these messages, in bytes, and what does a longer one wait for?",
         "which gradients are complete only when nothing is left to compute?",
@@ -170,8 +164,8 @@ def lanes(steps: Mapping[str, Sequence[Sequence[tuple[float, float]]]]) -> Seque
     "What differs between the two? Most have their numbers in a cell above.",
 )
 def diagnosis():
-    """A round more, with its calls; kernels too short to notice; over 64 KiB a copy waits for the
-    server; the first layer comes last; messages of one round queue for one link."""
+    """A message adds two calls; kernels hardly longer than a launch; over 64 KiB a copy waits for
+    the server; the first layer's gradients come last; messages of one round queue for one link."""
     return ["calls", "launches", "rendezvous", "last bucket", "shared link"]
 
 
@@ -200,8 +194,9 @@ def _as_broadcast(schedule) -> str:
     "In round k the GPU at place i sends piece k − i on, and gets piece k − i + 1, if there are.",
 )
 def broadcast(rank, order, n, pieces):
-    """Each of k + P − 2 rounds takes 3 µs and 80 / k for its bytes: the best k is the root of
-    80 (P − 2) / 3, so 13, with 174 µs. One piece takes 581, a hundred 403."""
+    """With k pieces each of k + P − 2 rounds takes 3 µs and 80 / k µs for its bytes. Their sum is
+    least at the square root of 80 (P − 2) / 3, so 13, with 174 µs. One piece takes 581, a hundred
+    403; played, a hundred take less: short pieces are eager, so rounds overlap."""
     at, last = order.index(rank), len(order) - 1
     for k in range(pieces + last - 1):
         step = Step()
@@ -239,8 +234,8 @@ def _as_soonest(function) -> str:
     "It begins when layer i − 1 is ready and the first j are added up: try all j.",
 )
 def challenge_soonest(seconds, sizes, cost):
-    """Whatever follows a bucket only needs it early, so the best for i layers is made of the best
-    for fewer: dynamic programming, some n² / 2 buckets to try in place of 2ⁿ⁻¹ cuts."""
+    """If earlier buckets are done sooner, later ones are never done later, so the best for i layers
+    contains a best for fewer: dynamic programming, some n² / 2 buckets in place of 2ⁿ⁻¹ cuts."""
     done = [0]
     for i in range(1, len(sizes) + 1):
         ready = sum(seconds[:i])

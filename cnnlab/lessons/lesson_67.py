@@ -81,7 +81,7 @@ def lines(at: Sequence[float], curves: Mapping, x: str, y: str, **limits) -> Axe
     ax.set(xlabel=x, ylabel=y, **limits)
     ends = []
     for (name, line), color in zip(curves.items(), colors(list(curves)), strict=True):
-        ax.plot(at, line, color=color)
+        ax.plot(at, line, color=color, lw=5 if name.startswith("four") else 1.5)
         ends.append((at[-1], line[-1], name, color))
         if "xscale" not in limits:
             least = int(np.argmin(line))

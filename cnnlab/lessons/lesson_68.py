@@ -124,7 +124,7 @@ def areas(cells: Mapping[str, tuple[float, float, float]]) -> Axes:
 def roofs(points: Mapping[str, tuple], chips: Mapping[str, tuple], shapes: Sequence[str]) -> Axes:
     """Draw the roof of each chip, and each layer's speed on arrays of several shapes."""
     _, ax = plt.subplots(figsize=(7.2, 4.4))
-    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s", ylim=(0.002, 16))
+    ax.set(xscale="log", yscale="log", xlabel="FLOP a byte", ylabel="TFLOP/s", ylim=(0.001, 16))
     at = np.geomspace(0.3, 100, 200)
     for (name, (peak, bandwidth)), look in zip(chips.items(), ROOFS, strict=True):
         ax.plot(at, np.minimum(peak, bandwidth * at) / 1e12, look, label=f"roof of {name}")
@@ -134,8 +134,8 @@ def roofs(points: Mapping[str, tuple], chips: Mapping[str, tuple], shapes: Seque
             face = "white" if marker == "s" else color
             ax.plot(x, speed / 1e12, marker, color=color, mfc=face, ms=5)
         if name in NAMED:
-            ax.plot([x, x], [0.022, max(speeds) / 1e12], color=GREY, lw=0.6, zorder=1)
-            ax.text(x, 0.02, name, color=color, fontsize=8, rotation=90, ha="center", va="top")
+            ax.plot([x, x], [0.018, max(speeds) / 1e12], color=GREY, lw=0.6, zorder=1)
+            ax.text(x, 0.016, name, color=color, fontsize=8, rotation=90, ha="center", va="top")
     for shape, marker in zip(shapes, "s^o", strict=True):
         look = {"color": GREY, "mfc": "white" if marker == "s" else GREY, "ls": ""}
         ax.plot([], [], marker=marker, label=shape, **look)

@@ -28,8 +28,8 @@ def inputs(rows: int, dtype: str, n: int = 64, m: int = 5) -> tuple:
 
 def packed(value) -> str:
     """What JSON holds, compressed to a text."""
-    text = json.dumps(value, separators=(",", ":"))
-    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+    text = json.dumps(value, separators=(",", ":")).encode()
+    return base64.b85encode(zlib.compress(text, 9)).decode()
 
 
 def unpacked(text: str):
@@ -41,9 +41,9 @@ def unpacked(text: str):
 
 def interval(values: Sequence[float], clusters: Clusters) -> tuple[float, float, float]:
     """The mean, and 95 % of the means when whole clusters are drawn again, 2,000 times."""
-    names, place = np.unique(clusters, return_inverse=True)
+    place = np.unique(clusters, return_inverse=True)[1]
     sums, sizes = np.bincount(place, values), np.bincount(place)
-    drawn = np.random.default_rng(0).integers(0, len(names), (2000, len(names)))
+    drawn = np.random.default_rng(0).integers(0, len(sums), (2000, len(sums)))
     low, high = np.quantile(sums[drawn].sum(1) / sizes[drawn].sum(1), [0.025, 0.975])
     return float(np.mean(values)), float(low), float(high)
 
@@ -54,12 +54,12 @@ def between(values: Sequence[float], clusters: Clusters, scale: Callable = float
 
 
 def in_words(difference: Sequence[float], clusters: Clusters, scale: Callable = float) -> str:
-    """A mean difference in words, none if its interval holds 0; numbers through `scale`."""
-    mean, low, high = interval(difference, clusters)
-    what = "not told apart" if low <= 0 <= high else "more" if mean > 0 else "less"
+    """A mean difference in words, none if its interval, as printed, holds 0; through `scale`."""
+    mean, low, high, none = (round(scale(x), 2) for x in (*interval(difference, clusters), 0.0))
+    apart = "not told apart" if low < high else "the same"
+    what = apart if low <= none <= high else "more" if mean > none else "less"
     form, unit = ("+.2f", "") if scale is float else (".2f", " times")
-    ends = f"{scale(low):{form}} to {scale(high):{form}}"
-    return f"{what}, {scale(mean):{form}}{unit} ({ends})"
+    return f"{what}, {mean:{form}}{unit} ({low:{form}} to {high:{form}})"
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -88,8 +88,7 @@ def contexts(graph: Sequence, centre: int, near: Sequence[np.ndarray]) -> Steppe
     for distance in range(len(near) + 1):
         inside = near[distance - 1] if distance else np.zeros(len(texts), bool)
         with style():
-            page = Figure((7.2, 3.3), layout="none")
-        ax = page.add_axes((0, 0, 1, 1))
+            ax = (page := Figure((7.2, 3.3), layout="none")).add_axes((0, 0, 1, 1))
         ax.axis("off")
         ax.set(xlim=(-0.55, len(order) - 0.45), ylim=(min(y for _, y in at) - 0.6, 0))
         for edges, color in ((flow, COLORS["device"]), (data, COLORS["vector"])):
@@ -97,7 +96,8 @@ def contexts(graph: Sequence, centre: int, near: Sequence[np.ndarray]) -> Steppe
             for a, b in edges:
                 columns, rows = np.abs(np.subtract(at[a], at[b]))
                 bent = 0.3 * (columns == 0 and rows > 1) - 0.12 * (rows == 0 and columns > 1)
-                look["connectionstyle"] = f"arc3,rad={bent}"
+                near_both = not distance or {a, b} <= {centre, *np.flatnonzero(inside)}
+                look |= {"connectionstyle": f"arc3,rad={bent}", "alpha": 1 if near_both else 0.15}
                 ax.annotate("", at[b], at[a], arrowprops=look)
         for k, text in enumerate(texts):
             face = COLORS["device"] if k == centre else "#d5e3ef" if inside[k] else "white"
@@ -124,19 +124,21 @@ def plane(vectors: np.ndarray, vocabulary: Sequence[str], of_kind: np.ndarray) -
     for text, point in zip(vocabulary, at, strict=True):
         if re.search(named, text):
             note(ax, short(text), point, (4, -8 if "load" in text else 3), fontsize=7)
-    ax.set(xlabel="first component", ylabel="second component")
+    first, second = (f"{x:.0%} of the variance" for x in size[:2] ** 2 / (size**2).sum())
+    ax.set(xlabel=f"first principal component, {first}", ylabel=f"second, {second}")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
 @figure
 def verdicts(panels: Mapping, clusters: Clusters, base: float, scale: Callable = float) -> Axes:
-    """Draw means and intervals over `base`, by split and kind of features; `scale` as above."""
-    _, axes = plt.subplots(1, len(panels), figsize=(7.4, 2.9), sharey=True, sharex=True)
+    """Draw means and intervals over `base`, by split and kind of features, controls in grey."""
+    _, axes = plt.subplots(1, len(panels), figsize=(7.4, 3.2), sharey=True, sharex=True)
     for ax, (split, rows) in zip(axes, panels.items(), strict=True):
         for name, values in rows.items():
             mean, low, high = map(scale, interval(values, clusters))
-            look = {"fmt": "o", "color": COLORS["vector"], "ecolor": GREY, "elinewidth": 2}
+            color = GREY if re.match("random|always|majority|size", name) else COLORS["vector"]
+            look = {"fmt": "o", "color": color, "ecolor": GREY, "elinewidth": 2}
             ax.errorbar(mean, name, xerr=[[mean - low], [high - mean]], **look)
         ax.axvline(base, color=INK, ls="--", lw=1)
         ax.set_xlabel("share right" if scale is float else "times as fast")
@@ -151,8 +153,7 @@ def verdicts(panels: Mapping, clusters: Clusters, base: float, scale: Callable =
 def _as_context(find) -> str:
     rng = kinds.generator()
     for n, m in ((5, 4), (12, 14), (40, 45)):
-        edges = [tuple(map(int, rng.integers(0, n, 2))) for _ in range(m)]
-        edges = [(a, b) for a, b in edges if a != b]
+        edges = [(a, b) for a, b in rng.integers(0, n, (m, 2)).tolist() if a != b]
         for distance in (1, 2, 4):
             start = int(rng.integers(n))
             got = find(list(edges), start, distance)
@@ -210,7 +211,7 @@ def factorised(seen, k, dims):
     ["sound", "leak", "no baseline", "chance", "wrong measure"],
     [
         "what does the learner know of each tested kernel already?",
-        "does a text without its label tell the family?",
+        "what have both seen, and what is the gain compared with?",
         "what would a rule say that reads nothing?",
         "how far do five seeds lie apart?",
         "what does a user of the choice get?",
@@ -220,7 +221,7 @@ def factorised(seen, k, dims):
     "One is sound, two leak.",
 )
 def diagnosis():
-    """A twin in another type; no labels; always one; one seed; time counts; chosen on the test."""
+    """A twin in another type; clean; always one; one seed; time counts; chosen on the test."""
     return ["leak", "sound", "no baseline", "chance", "wrong measure", "leak"]
 
 
@@ -243,8 +244,5 @@ def _as_choice(choose) -> str:
 )
 def challenge_choose(x, log_times, new):
     """A near tie costs nearly nothing, whichever is chosen; a label counts it as a whole error."""
-    chosen = []
-    for each in new:
-        nearest = np.argsort(((x - each) ** 2).sum(1))[:3]
-        chosen.append(int(log_times[nearest].mean(0).argmin()))
-    return chosen
+    nearest = (np.argsort(((x - each) ** 2).sum(1))[:3] for each in new)
+    return [int(log_times[three].mean(0).argmin()) for three in nearest]

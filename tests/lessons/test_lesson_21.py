@@ -47,7 +47,7 @@ def test_steps_are_measured_in_parts_that_add_up(defined, kernels, monkeypatch):
 def test_the_stepper_counts_what_is_gathered_and_what_is_read():
     shown = lesson_21.who_reads({"z": 6, "y": 6}, {"z": 3456, "y": 216}, ["y"])
     assert len(shown) == 2
-    assert "y: a rank computes 3 of 6 blocks, receives the others. So far 3,672" in shown.html
+    assert "y: a rank computes 3 of 6 features, receives the rest. So far 3,672" in shown.html
     assert "gathered, 216 of them read by others" in shown.html
 
 

@@ -1,7 +1,6 @@
-"""Where two curves cross, and the copies of a star, step by step."""
+"""The copies of a star, step by step."""
 
 import numpy as np
-import pytest
 
 from cnnlab.lessons import lesson_65 as lesson
 from cnnlab.ranks.collectives import perform
@@ -10,16 +9,10 @@ from cnnlab.ranks.virtual import World
 from cnnlab.ranks.virtual.network import CUBE_MESH
 
 
-def test_powers_cross_where_they_are_equal():
-    x = np.array([1.0, 10.0, 100.0])
-    assert lesson.crossing(x, x, np.full(3, 20.0)) == pytest.approx(20.0)
-    assert lesson.crossing(x, 0.5 * x**2, 4 * x) == pytest.approx(8.0)
-
-
 def test_the_copies_to_the_server_are_told_with_their_ways():
     world = World(8, "dgx1")
     world.run(lambda comm: perform(comm, np.ones(1000, "f4"), tree(comm.rank, 8, 1000)))
     steps = lesson.copies(CUBE_MESH, world)
     assert len(steps) == 3  # from GPUs 1, 2 and 4
-    assert "what GPU 1 sends is there (single). Under way: 2." in steps.html
-    assert "what GPU 4 sends is there (double). Under way: 0." in steps.html
+    assert "what GPU 1 sends is there (single). Still to come: 2." in steps.html
+    assert "what GPU 4 sends is there (double). Still to come: 0." in steps.html

@@ -6,8 +6,8 @@ import numpy as np
 from cnnlab.kernels.registers import LANES, block, load, store
 from cnnlab.lessons.lesson_06 import (
     best_tile,
+    challenge_sigmoid_backward,
     pixels_that_fit,
-    vector_sigmoid_backward,
     which_spills,
 )
 
@@ -48,7 +48,7 @@ RIGHT = [
     (which_spills, "B"),
     (pixels_that_fit, lambda registers, row: min(row, registers - 2)),
     (best_tile, best_by_rows),
-    (vector_sigmoid_backward, in_plain_loops),
+    (challenge_sigmoid_backward, in_plain_loops),
 ]
 WRONG = [
     (which_spills, "A", "A"),
@@ -58,7 +58,7 @@ WRONG = [
     (best_tile, lambda registers: (8, (registers - 1) // 9), "will do"),
     (best_tile, lambda registers: (4, registers // 4), "and need"),
     (best_tile, lambda registers: (1, 2), "2 sums"),
-    (vector_sigmoid_backward, blocks_only, "not yet right"),
-    (vector_sigmoid_backward, forgets_dy, "not yet right"),
-    (vector_sigmoid_backward, without_a_compiler, "plain Python"),
+    (challenge_sigmoid_backward, blocks_only, "not yet right"),
+    (challenge_sigmoid_backward, forgets_dy, "not yet right"),
+    (challenge_sigmoid_backward, without_a_compiler, "plain Python"),
 ]

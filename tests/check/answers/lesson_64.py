@@ -1,17 +1,14 @@
 """Answers to the exercises of lesson 64, right and wrong."""
 
 import itertools
+import math
 
-from cnnlab.lessons.lesson_64 import challenge_climber, diagnosis, expected_trials, neighbours
+from cnnlab.lessons.lesson_64 import challenge_climber, chance_of_none, diagnosis, neighbours
 
 
-def by_sum(schedules, good):
-    """The chance that the first n are all bad, summed over n."""
-    total = bad = 1.0
-    for n in range(schedules - good):
-        bad *= (schedules - good - n) / (schedules - n)
-        total += bad
-    return total
+def by_draws(schedules, good, trials):
+    """The chance that each draw misses, too, multiplied."""
+    return math.prod(1 - good / (schedules - n) for n in range(trials))
 
 
 def by_distance(schedule, knobs):
@@ -92,15 +89,15 @@ def again_and_again(knobs, rng):
 
 FAULTS = ["own history", "winner's curse", "failures forgotten", "one seed", "sound"]
 RIGHT = [
-    (expected_trials, by_sum),
+    (chance_of_none, by_draws),
     (neighbours, by_distance),
     (diagnosis, FAULTS),
     (challenge_climber, from_hill_to_hill),
 ]
 WRONG = [
-    (expected_trials, lambda schedules, good: schedules / good, "expected trials("),
-    (expected_trials, lambda schedules, good: schedules / (good + 1), "expected trials("),
-    (expected_trials, lambda schedules, good: (schedules - good) / (good + 1), "expected trials("),
+    (chance_of_none, lambda schedules, good, trials: (1 - good / schedules) ** trials, "chance of"),
+    (chance_of_none, lambda schedules, good, trials: 1 - trials * good / schedules, "chance of"),
+    (chance_of_none, lambda **numbers: 1 - by_draws(**numbers), "chance of none("),
     (neighbours, names_in_order, "is missing"),
     (neighbours, around, "is no neighbour"),
     (neighbours, any_value, "is no neighbour"),
