@@ -110,7 +110,8 @@ def said(outcome: Sequence[tuple[object, str]]) -> str:
 def summary(record: Record) -> str:
     """Time, messages and bytes, and whose they are."""
     seconds, n_bytes = record.span()[1], sum(message.n_bytes for message in record.messages)
-    what = f"{len(record.messages)} messages, {in_bytes(n_bytes)}"
+    n = len(record.messages)
+    what = f"{n} message{'s' * (n != 1)}, {in_bytes(n_bytes)}"
     return f"{record.size} virtual ranks, {record.network}: {in_words(seconds)} virtual, {what}"
 
 
