@@ -39,7 +39,7 @@ def timed(name: str, kernels: Mapping, n_images: int = 8) -> dict[str, Timing]:
     return measure.compare(calls, repeats=61)
 
 
-def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int], about: str) -> dict:
+def by_length(kernels: Mapping, lengths: Sequence[int], one: str, other: str) -> dict:
     """Draw and return the Timing of a multiply-add in forward kernels, by length of a row."""
     rng, result = np.random.default_rng(0), {name: {} for name in kernels}
     for n in lengths:
@@ -56,8 +56,8 @@ def by_length(kernels: Mapping[str, Callable], lengths: Sequence[int], about: st
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
     lines["peak"] = [2 / machine.float32_peak() for _ in lengths]
-    ps = [1e12 * result[about][n].median for n in (24, 32)]
-    title = f"{about.capitalize()}: {ps[0]:.0f} ps in rows of 24, {ps[1]:.0f} in rows of 32"
+    gap = [result[one][n].median / result[other][n].median for n in (24, 256)]
+    title = f"{one.capitalize()} over {other}: {gap[0]:.2f} in rows of 24, {gap[1]:.2f} of 256"
     ax = pictures.times_by_size(lengths, series, lines, unit="results in a row", title=title)
     ax.set_ylabel("time of a multiply-add")
     return result

@@ -91,9 +91,8 @@ def stuck(program: Callable, sizes: Sequence[int]):
         for rank, spot in enumerate(spots):
             ax.text(*(1.35 * spot), f"rank {rank}", ha="center", va="center", fontsize=9)
         ax.plot(*spots.T, "o", color=HUES[1], markersize=9)
-        ax.set_title(
-            f"{len(ranks.waiting)} of {size} ranks wait in\n{'; '.join(lines)}", fontsize=8
-        )
+        text = f"{len(ranks.waiting)} of {size} ranks wait in\n{'; '.join(lines)}"
+        ax.set_title(text, fontsize=8)
         ax.set(xlim=(-2.6, 2.6), ylim=(-1.5, 1.5))
         ax.axis("off")
     return axes
@@ -113,7 +112,7 @@ def steps(records: Mapping[str, Record]) -> Stepper:
                 if e.kind == "send" and e.begin < now:
                     end = min(e.end, now) - e.begin
                     ax.barh(e.rank, 1e6 * end, 0.5, 1e6 * e.begin, color=COLORS["vector"])
-            have = {0} | {m.to for m in record.messages if m.end <= now + 1e-12}
+            have = {0: 0.0} | {m.to: m.end for m in record.messages if m.end <= now + 1e-12}
             for m in record.messages:
                 if m.begin < now:
                     part = min(1, (now - m.begin) / (m.end - m.begin))
@@ -121,9 +120,10 @@ def steps(records: Mapping[str, Record]) -> Stepper:
                     look = {"arrowstyle": "->", "color": INK if m.to in have else GREY, "lw": 0.7}
                     look |= {"shrinkA": 0, "shrinkB": 0}
                     ax.annotate("", end, (1e6 * m.begin, m.source), arrowprops=look)
-            ax.plot(np.zeros(len(have)), sorted(have), "o", color=COLORS["threads"])
+            ax.plot(1e6 * np.array([*have.values()]), [*have], "o", color=COLORS["threads"])
             ax.set(title=f"{name}: {len(have)} of {record.size}", xlabel="virtual µs")
-            ax.set(xlim=(-0.4, 1.05e6 * times[-1]), ylim=(record.size - 0.5, -0.5))
+            ax.set(xlim=(-0.4, 1.05e6 * times[-1]))
+            ax.set(ylim=(record.size - 0.5, -0.5), yticks=range(record.size))
             ax.grid(visible=False)
             texts.append(f"{name}: {len(have)} ranks have it")
         axes[0].set_ylabel("rank")
@@ -201,7 +201,7 @@ def scatter(comm, whole, part):
     "Double the number of ranks until log₂ P (c + L) is less than (P − 1) c + L.",
 )
 def from_ranks(cost, latency):
-    """The longer the latency beside the cost of a send, the later."""
+    """The longer the latency, counted in sends, the more ranks it takes until the tree wins."""
     rounds = 2
     while (2**rounds - 1) * cost + latency <= rounds * (cost + latency):
         rounds += 1

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from cnnlab.check import kinds
-from cnnlab.distributed.data_parallel import DataParallel  # noqa: F401
 from cnnlab.kernels import KERNELS, composition
 from cnnlab.kernels.registers import LANES  # noqa: F401
 from cnnlab.measure.timing import Timing
@@ -154,7 +153,7 @@ def wrong_accumulation(step: Callable) -> str:
             lambda c, toys=toys, at=(n, most): step(c, toys[c.rank], np.arange(at[0]), 0.5, at[1])
         )
         least.run(lambda comm: comm.Allreduce(np.ones(7), np.ones(7)))
-        where, expected = f"{n} images on {size} ranks", 1 - 0.5 * rows[:n].mean(0)
+        where, expected = f"{n} images on {size} rank{'s' * (size > 1)}", 1 - 0.5 * rows[:n].mean(0)
         if (at_once := max(toy.most for toy in toys)) > most:
             return f"{where}: {at_once} at once, where {most} have room"
         if not all(np.allclose(toy.params.flat, expected, rtol=1e-5) for toy in toys):
@@ -202,8 +201,8 @@ def symptoms(sick: Callable) -> None:
     "Where all ranks add up the same sums, they agree, whatever these are sums over.",
 )  # fmt: skip
 def drift():
-    """Equal sums keep ranks as far apart as they were; no sum lets them go. Where they agree, only
-    the images tell: of own orders, a quarter of each is taken, so some images twice."""
+    """Equal sums keep ranks as far apart as they were; without them, ranks part. Where ranks agree,
+    only the images tell: of each rank's own order a quarter is used, so some images are missed."""
     return ["no allreduce", "another order", "another start", "the same share"]
 
 

@@ -35,7 +35,7 @@ def curves(
     _, ax = plt.subplots(figsize=(7.5, 3.8))
     lines, ends = {"lower bound": bound, **series}, []
     for (name, seconds), color in zip(lines.items(), [GREY, *colors(list(series))], strict=True):
-        ax.plot(x, 1e3 * np.array(seconds), "--" if color == GREY else "-", color=color)
+        ax.plot(x, 1e3 * np.array(seconds), ".--" if color == GREY else ".-", color=color)
         ends.append((x[-1], 1e3 * seconds[-1], name, color))
     ax.set(ylabel="ms", xlim=(x[0], x[-1]), **axes)
     ax.figure.canvas.draw()  # limits are final now
@@ -51,7 +51,7 @@ def fastest(x: Sequence[float], y: Sequence[int], series: Mapping[str, np.ndarra
     for k, name in enumerate(series):
         ax.plot([], [], "s", color=palette[k], label=name)
     ax.pcolormesh(x, y, least, cmap=ListedColormap(palette), vmin=0, vmax=len(palette) - 1)
-    ax.set(xscale="log", xlabel="bytes", ylabel="ranks", yticks=2 ** np.arange(2, 7))
+    ax.set(xscale="log", xlabel="numbers", ylabel="ranks", yticks=2 ** np.arange(2, 7))
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), title="the fastest")
     return ax
 

@@ -62,7 +62,7 @@ def arrows(ax: Axes, matrix: np.ndarray, path: np.ndarray, t: int, parts: Mappin
 
 
 @figure
-def panels(lines: Mapping[str, Mapping], y: str, dots=None, ticks=(), scale="log") -> np.ndarray:
+def panels(lines: Mapping[str, Mapping], y: str, dots: Mapping | None, ticks) -> np.ndarray:
     """Draw lines (x, y) by name, a panel for each unit; ideals are dashed, dots are seeds."""
     _, axes = plt.subplots(1, len(lines), figsize=(10, 3.4), sharey=True, squeeze=False)
     for ax, (unit, each) in zip(axes[0], lines.items(), strict=True):
@@ -72,10 +72,9 @@ def panels(lines: Mapping[str, Mapping], y: str, dots=None, ticks=(), scale="log
                 ax.plot(*points, linewidth=1, label="" if k else name, **ideal)
             if dots and name in dots:
                 ax.plot(*dots[name], "o", color=color, markersize=3.5)
-        ax.set(xscale="log", yscale=scale, xlabel=unit)
-        if ticks:
-            ax.set_xticks(ticks, [str(tick) for tick in ticks])
-            ax.minorticks_off()
+        ax.set(xscale="log", yscale="log", xlabel=unit)
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        ax.minorticks_off()
     axes[0, 0].set_ylabel(y)
     axes[0, -1].legend(fontsize=7)
     return axes

@@ -125,7 +125,7 @@ def timelines(runs: Mapping[str, Run]) -> Sequence[Axes]:
         ax.set_yticks(range(one.world.size), labels, fontsize=8)
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
-    axes[-1].set(xlabel="virtual µs; green: computing, grey: waiting", xlim=(0, None))
+    axes[-1].set(xlabel="virtual µs; green: computing, grey: waiting for a message", xlim=(0, None))
     return axes
 
 
@@ -167,7 +167,7 @@ def as_served(serve) -> str:
     "A worker must not be answered before its own gradient has been applied.",
 )
 def replies(comm, params, n_updates, staleness, step):
-    """Apply first, then answer: else the sender's gradient is missing from what it gets."""
+    """Apply first, then answer: it is enough to move `step` up, before the inner loop."""
     clock = dict.fromkeys(range(1, comm.size), 0)
     waiting, read_at, missed = set(clock), {}, []
     for update in range(n_updates):
