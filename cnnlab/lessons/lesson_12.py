@@ -70,10 +70,8 @@ def loop(kernel: Callable) -> list[str]:
 
 
 def accesses(kernel: Callable) -> float:
-    """Loads and stores for each multiplication of that loop; `lea` only computes an address."""
-    lines = loop(kernel)
-    n = sum(("(" in line or "[" in line) and not line.startswith("lea") for line in lines)
-    return n / len(machine_code.MULTIPLY.findall("\n".join(lines)))
+    """Loads and stores for each multiplication of that loop."""
+    return machine_code.per_term(kernel)[0]
 
 
 # --- pictures -------------------------------------------------------------------------------------
