@@ -176,7 +176,8 @@ def rows_of_pixels(dz, w, dx):
     "One store for each multiply-add: the results stream past. What is the same in all of them?",
 )
 def whose_loop():
-    """Every result is loaded and stored; %ymm1, a weight in all its lanes, is all that stays."""
+    """Every result is loaded and stored; %ymm1 stays, one number in all its lanes. Were it a pixel,
+    the weights `u[j - q]` would run backwards; here both rows run forwards."""
     return "weight stationary"
 
 

@@ -182,7 +182,7 @@ def reduce(comm, array):
     "Both halves go on in the same way: rows first to last are on rank first. Stop at one row.",
 )
 def scatter(comm, whole, part):
-    """Rank 0 still sends P − 1 rows, but pays for log₂ P messages."""
+    """Rank 0 still sends P − 1 rows, but pays *o* only for ⌈log₂ P⌉ messages."""
     rows, first, last = whole, 0, comm.size
     while last - first > 1:
         middle = (first + last + 1) // 2
