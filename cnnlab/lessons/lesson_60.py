@@ -190,7 +190,7 @@ def _as_both_layers(answer) -> str:
     "Unroll loops over sums, so that they have numbers known at compile time; guard n < N.",
 )
 def both_layers():
-    """h goes through no array: 240 of 364 bytes a window are gone, and a launch."""
+    """h needs no array in memory: 240 of 364 bytes a window are gone, and a launch."""
     return r"""
 #define EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
 extern "C" __global__ void both_layers(const float* x, const float* w, const float* b,
