@@ -27,7 +27,7 @@ WIDTHS = {"x": 4, "y": 8, "z": 16, "v": 4}
 # ARM a register q0 to q31 whose address begins with sp.
 SPILL = re.compile(r"^\s*v?mov[au]ps\b.*%rsp|^\s*\w+\s+q\d+.*\[sp", re.MULTILINE)
 
-MEMORY = re.compile(r"^\s+(?!lea).*[(\[]")  # `lea` only computes an address
+MEMORY = re.compile(r"^\s+(?!lea)\S.*[(\[]")  # `lea` only computes an address
 CALL = re.compile(r"^\s+(?:call\w*|bl)\s", re.MULTILINE)
 # An operation on a vector, and none that only moves one or clears it.
 PACKED = re.compile(

@@ -96,6 +96,11 @@ def test_sums_that_do_not_fit_are_spilled():
     assert machine_code.spills(keeping(8)) == 0 < machine_code.spills(keeping(40))
 
 
+def test_an_address_that_is_only_computed_is_no_access():
+    lines = "\tleaq\t(%rax,%rbx), %rcx", "\t\tleaq\t8(%rax), %rcx", "\tmovss\t(%rax), %xmm0"
+    assert [bool(machine_code.MEMORY.search(line)) for line in lines] == [False, False, True]
+
+
 def test_what_a_loop_became_and_what_it_loads_and_stores():
     def scale(a, out):
         for m in range(a.size):

@@ -134,7 +134,8 @@ def test_a_changed_source_is_compiled_again(tmp_path, monkeypatch):
         source = f'extern "C" __global__ void k(int* out) {{ out[0] = {number}; }}'
         Emulated(source).launch("k", (1,), (1,), out)
         assert out[0] == number
-    assert len(list((tmp_path / "cuda").glob("*.so"))) == 2
+    made = sorted(file.suffix for file in (tmp_path / "cuda").iterdir())
+    assert made in ([".so"] * 2, [".o", ".so", ".so"])  # and the runtime; nothing half made is left
 
 
 def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
@@ -233,4 +234,5 @@ def test_a_library_is_compiled_once_for_a_text_and_its_options(tmp_path, monkeyp
     made = library.stat().st_mtime_ns
     assert compiler.build(OTHER) == library and library.stat().st_mtime_ns == made
     assert compiler.build(OTHER, ("-O2",)) != library
-    assert len(list((tmp_path / "cuda").glob("*.so"))) == 2
+    made = sorted(file.suffix for file in (tmp_path / "cuda").iterdir())
+    assert made in ([".so"] * 2, [".o", ".so", ".so"])

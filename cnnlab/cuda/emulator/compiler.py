@@ -61,6 +61,7 @@ def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
     return kept(text, [*compiler(), *ALWAYS, *options, "-c"], runtime)
 
 
+@functools.cache
 def joined(names: tuple[str, ...]) -> str:
     """The text of the emulator's headers of these names."""
     return "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)

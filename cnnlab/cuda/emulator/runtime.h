@@ -119,11 +119,11 @@ void broken(const char* what, int line) {
 // What C++ leaves undefined; the compiler calls these, see its -fsanitize, and says where.
 struct EmulatorType { uint16_t kind, info; char name[1]; };  // as the sanitizer lays them out
 struct EmulatorPlace { const char* file; uint32_t line, column; EmulatorType *type, *other; };
-#define UNDEFINED(name, ...)                                                               \
+#define UNDEFINED(name, ...)                                                         \
     extern "C" void __ubsan_handle_##name(EmulatorPlace* at, uintptr_t, uintptr_t) { \
-        char text[200];                                                                    \
-        snprintf(text, sizeof text, __VA_ARGS__);                                          \
-        emulator::broken(text, at->line);                                                  \
+        char text[200];                                                              \
+        snprintf(text, sizeof text, __VA_ARGS__);                                    \
+        emulator::broken(text, at->line);                                            \
     }
 UNDEFINED(type_mismatch_v1, "misaligned address: %s must lie at a multiple of its size", at->type->name)
 UNDEFINED(float_cast_overflow, "a float that is NaN or outside of %s becomes one: a GPU takes the nearest, "

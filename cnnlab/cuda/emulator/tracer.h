@@ -146,7 +146,7 @@ static void note_beyond(int64_t index, const char* type, void* where) {
 }  // namespace emulator
 
 #define HOOK(name, bytes, flags)                               \
-    extern "C" void __tsan_##name(void* address)         \
+    extern "C" void __tsan_##name(void* address)               \
     { emulator::note(address, bytes, flags, __builtin_return_address(0)); }
 #define HOOKS(kind, bytes) \
     HOOK(kind##read##bytes, bytes, 0) HOOK(kind##write##bytes, bytes, emulator::WRITE)

@@ -5,6 +5,10 @@ import numpy as np
 from cnnlab.lessons.lesson_63 import challenge_seven, fold, odd, product
 
 
+def odd_by_plane(bits, product, sum_x):
+    return sum(2 * product * (k == 0) - 2**k * sum_x for k in range(bits))
+
+
 def limits_of(f, b):
     return (np.array([[1], [3], [5]]) / 6 - b) / f
 
@@ -74,11 +78,13 @@ def product_of(worth):
 
 RIGHT = [
     (odd, lambda bits, product, sum_x: 2 * product + sum_x - (sum_x << bits)),
+    (odd, odd_by_plane),
     (product, product_of(lambda i, j, top: 2 ** (i + j) * (1 - 2 * (j == top)))),
     (fold, fold_by_steps),
     (challenge_seven, by_majority),
 ]
 WRONG = [
+    (odd, lambda bits, product, sum_x: 2 * product - sum_x, "odd("),
     (odd, lambda bits, product, sum_x: product - (2**bits - 1) * sum_x, "odd("),
     (odd, lambda bits, product, sum_x: 2 * product - 2**bits * sum_x, "odd("),
     (odd, lambda bits, product, sum_x: 2 * product - (2**bits - 1), "odd("),
@@ -93,8 +99,10 @@ WRONG = [
     (fold, lambda f, b: (limits_of(abs(f), b), np.sign(f)), "whole numbers"),
     (fold, lambda f, b: (fold_by_steps(f, b)[0], f), "signs of 1 or -1"),
     (fold, lambda f, b: (fold_by_steps(f, b)[0][0], np.sign(f)), "expected shapes"),
+    (fold, lambda f, b: (fold_by_steps(f, b)[0], 1), "expected shapes"),
     (challenge_seven, lambda words, count: sum(map(count, words)), "three are enough"),
     (challenge_seven, lambda words, count: count(words), "expected a row of 1"),
+    (challenge_seven, lambda words, count: count(words.reshape(-1)), "expected a row of 1"),
     (challenge_seven, lambda words, count: count(np.bitwise_xor.reduce(words)), "expected"),
     (challenge_seven, carries_once, "expected"),
     (challenge_seven, half_adders, "expected"),
