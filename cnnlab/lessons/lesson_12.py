@@ -69,11 +69,6 @@ def loop(kernel: Callable) -> list[str]:
     return [line.strip() for line in machine_code.instructions(body)]
 
 
-def accesses(kernel: Callable) -> float:
-    """Loads and stores for each multiplication of that loop."""
-    return machine_code.per_term(kernel)[0]
-
-
 # --- pictures -------------------------------------------------------------------------------------
 
 
