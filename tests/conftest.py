@@ -31,6 +31,8 @@ def lenient(monkeypatch):
 @pytest.fixture(scope="session")
 def ipython():
     """The shell of IPython, of which a process has one."""
+    from IPython.core.interactiveshell import InteractiveShell
     from IPython.testing.globalipapp import start_ipython
 
+    InteractiveShell.clear_instance()  # another test's
     return start_ipython()
