@@ -87,7 +87,7 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
             ax.plot(*np.transpose(points), **look, zorder=1)
             arrow = look | {"arrowstyle": "-|>", "shrinkB": 8}
             ax.annotate("", points[-1], points[-2], arrowprops=arrow, zorder=1)
-        text = f"{1e6 * now.end:,.0f} µs: what GPU {now.source} sends is there ({kind})."
+        text = f"{1e6 * now.end:,.1f} µs: what GPU {now.source} sends is there ({kind})."
         captions.append(f"{text} Still to come: {len(messages) - k - 1}.")
         frames.append(ax.figure)
     return stepper(frames, title="A million float32 from each GPU to GPU 0", captions=captions)
