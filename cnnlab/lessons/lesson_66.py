@@ -148,7 +148,7 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
         for ax, (name, (total, held)), n in zip(axes, rows.items(), counts.values(), strict=True):
             colors = [LAYERS[2]] * max(0, n - held) + [HUES[0]] * min(n, held)
             ax.barh(range(total), 1, 0.8, color=[*colors, *["white"] * (total - n)], ec=INK, lw=0.4)
-            ax.set(xlim=(0, 1), ylim=(total - 0.4, -0.6), title=f"{name}: {n}")
+            ax.set(xlim=(-0.01, 1.02), ylim=(total - 0.4, -0.6), title=f"{name}: {n}")
             ax.axis("off")
         frames.append(axes[0].figure)
         captions.append(", ".join(f"{counts[name]} of {n} {name}" for name, (n, _) in rows.items()))

@@ -220,8 +220,9 @@ def parts(times: Mapping[str, Named], *, per: str = "call", unit: str = "") -> A
         bars = ax.barh(list(times), lengths, 0.66, left, **look)
         left += lengths
     said = [", ".join(f"{k} {words(t)}" for k, t in each.items()) for each in times.values()]
-    texts = [f"{words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
-    ax.bar_label(bars, texts, padding=6, fontsize=8)
+    if not unit.startswith("%"):
+        said = [f"{words(taken)}: {each}" for taken, each in zip(total, said, strict=True)]
+    ax.bar_label(bars, said, padding=6, fontsize=8)
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
     ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{shown} per {per}")
     return as_rows(ax, times)
