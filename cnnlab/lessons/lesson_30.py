@@ -149,10 +149,10 @@ extern "C" __global__ void my_backward_weights(const float* x, const float* dz, 
 
 
 @kinds.choice(
-    ["x[lane]", "x[lane / 2]", "x[2 * lane]", "x[8 * lane]"],
-    "A sector holds eight numbers. How many of the eight does each access use?",
-    "Eight sectors are 256 bytes, of which 32 lanes can want 128.",
+    ["x[lane / 2]", "x[31 - lane]", "x[lane + 1]", "x[2 * lane]"],
+    "Which elements does each access want? Their order within the warp does not matter.",
+    "Four sectors are 32 numbers: every one of them is wanted by some lane.",
 )
 def access():
-    """Elements 0 to 62 lie in 8 sectors, and half of what is moved nobody wants."""
-    return "x[2 * lane]"
+    """Elements 0 to 31 lie in 4 sectors; which lane wants which of them makes no difference."""
+    return "x[31 - lane]"

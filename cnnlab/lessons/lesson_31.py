@@ -106,7 +106,7 @@ def tile_turns(pitch):
     "One of the five is sound: where a warp wants a single word, it is handed to all at once.",
 )
 def fp_f():
-    """An array has six maps, and ten blocks ask; a product for each of 216 inputs, once."""
+    """Ten blocks, but six maps; 216 products, each once; 256 threads store each sum."""
     return ["out of bounds", "wrong sum", "wrong sum", "sound", "race"]
 
 
@@ -170,7 +170,7 @@ def _few_loads(operation: str, function) -> Verdict:
     by=_few_loads,
 )
 def challenge_registers(x, w, b, z, stride=1):
-    """Ten loads serve 24 multiply-adds: 0.42, and a little for the bias."""
+    """Ten loads serve 24 multiply-adds: 0.42, and 0.04 for the bias."""
     kernels = cuda.Kernels("""
 extern "C" __global__ void blocked(const float* x, const float* w, const float* b, float* z,
                                    int N, int C, int H, int W, int F, int K, int S)
@@ -223,7 +223,7 @@ def rounds(trace, array: str) -> Stepper:
             ax.annotate("", (to + 0.46, 3), (source + 0.46, 3), arrowprops=look)
         count = int((mine & (trace.barriers <= k)).sum())
         what = f"Round {k}: in the tree {len(pairs)} of 32 threads add" if k else "Each stores"
-        captions.append(f"{what} a partial sum. Shared accesses: {count}; by shuffles none.")
+        captions.append(f"{what} a partial sum. Shared accesses so far: {count}; by shuffles none.")
         frames.append(ax.figure)
     return stepper(frames, title="Partial sums, from 32 to 1", captions=captions)
 
@@ -238,13 +238,13 @@ def banks(trace, array: str, *, write: bool = False) -> plt.Axes:
     rows = requests[int(turns.argmax())]
     words, first = np.unique(trace.index[rows], return_index=True)
     _, ax = plt.subplots(figsize=(9, 1.3 + 0.32 * int(turns.max())))
-    height = np.zeros(BANKS, int)
+    height = np.ones(BANKS, int)
     for bank, lane in zip(words % BANKS, trace.thread[rows[first]] % LANES, strict=True):
-        look = {"color": WRONG if height[bank] else COLORS["vector"], "alpha": 0.35}
+        look = {"color": WRONG if height[bank] > 1 else COLORS["vector"], "alpha": 0.35}
         ax.add_patch(plt.Rectangle((bank - 0.45, height[bank] - 0.42), 0.9, 0.84, **look))
         ax.text(bank, height[bank], lane, ha="center", va="center", fontsize=7, color=INK)
         height[bank] += 1
-    ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(turns.max() - 0.5, -0.5), yticks=range(turns.max()))
+    ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(height.max() - 0.5, 0.5), yticks=range(1, height.max()))
     ax.set(xlabel="bank; the number is a lane", ylabel="turn", xticks=range(0, BANKS, 4))
     ax.grid(visible=False)
     return ax

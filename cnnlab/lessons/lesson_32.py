@@ -63,7 +63,7 @@ def _over(mine, dz, db):
     "atomicAdd(&place, value) does it in one piece.",
 )
 def atomic():
-    """576 threads and more want the same element, one after the other: right, and slow."""
+    """Of each image, 576 threads add to the same element: right, with a long queue."""
     return """
 extern "C" __global__ void my_bias(const float* dz, float* db, int N, int F, int size)
 {

@@ -228,7 +228,7 @@ def _dense(rng, n=3, d=20, o=5) -> tuple[list, dict]:
     by=partial(_right_on, ((), (1, 1, 1), (9, 216, 10), (40, 7, 3)), _dense, np.inf),
 )
 def challenge_backward():
-    """Three launches that do not need each other are one: side by side without streams."""
+    """Three launches that do not need each other can be one: side by side without streams."""
     return """
 extern "C" __global__ void my_dense(const float* x, const float* w, const float* dz, float* dw,
                                     float* db, float* dx, int N, int D, int O)

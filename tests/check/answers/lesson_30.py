@@ -54,7 +54,7 @@ WRONG = [
     (grid_stride, strided(I, "i < size", "blockDim.x"), "race"),
     (grid_stride, strided("threadIdx.x", "i < size", "blockDim.x"), "race"),
     (grid_stride, strided(I, "i < size - 255", "256"), "never written"),
-    (access, "x[8 * lane]", "x[8 * lane]"),
+    (access, "x[lane + 1]", "x[lane + 1]"),
     (access, "x[lane / 2]", "x[lane / 2]"),
     (two_indices, weights("d >= D || o >= O", "d >= D"), "out of bounds"),
     (two_indices, weights("blockIdx.y * blockDim.y + ", ""), "was not written"),
