@@ -241,7 +241,7 @@ def _as_guided(plan) -> str:
 )
 def challenge_guided(devices, n, first_free):
     """Large blocks first save starts, small ones last save waiting, but cost a start each. By the
-    model equal blocks of 128 to 512 are faster for 2,048 rows, guided ones for 16,384."""
+    model, of the sizes tried, 128, 256 and 512 beat it for 2,048 rows, and none for 16,384."""
     first = 0
     while first < n:
         rows = max(8, (n - first) // (2 * len(devices)))
