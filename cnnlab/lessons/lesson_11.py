@@ -88,7 +88,7 @@ def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
     """Step through n accesses (core, kind, line, copies, moves), in two layouts of the rows."""
     frames, captions, names = [], [], {"M": "modified", "S": "shared", "I": "invalid"}
     for k in range(n):
-        texts, arrow = {}, None
+        texts, arrow, moved = {}, None, ""
         for (layout, steps), y in zip(runs.items(), (0.78, 0.22), strict=True):
             core, kind, line, copies, moves = steps[k]
             texts[0.14, y] = f"{layout}\nline {line}\nmoves: {moves}", "white"
@@ -97,9 +97,9 @@ def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
                 color = COLORS["vector"] if c == core else GREY
                 texts[spots[c]] = f"core {c}\n{names[state]}", color
             if moves > (steps[k - 1][-1] if k else 0):
-                arrow = spots[1 - core], spots[core]
+                arrow, moved = (spots[1 - core], spots[core]), f"; {layout}, its line moves"
         frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
-        captions.append(f"Core {core} {kind}s its sum{', which moves a line' if arrow else ''}.")
+        captions.append(f"Core {core} {kind}s its sum{moved}.")
     return stepper.stepper(frames, title="Who holds the line?", captions=captions)
 
 
