@@ -119,7 +119,7 @@ def inner_loops(rows: Callable, lanes: Callable, five_taps: Callable) -> Stepper
     # Rung, first pixel, first result, how many; loads, stores and terms of a pass; what happens.
     events = (
         (3, 0, 0, n, short, f"{n} pixels and {n} results are loaded, the results stored"),
-        (3, at + 1, at, n, short, "a later pass, next tap, pixel + 1: a vector straddles two lines"),
+        (3, at + 1, at, n, short, "later pass, next tap, pixel + 1: a vector straddles two lines"),
         (4, 0, 0, m, long, "pixel 0 of sixteen images, then pixel 1, …: whole cache lines"),
         (4, 16, 0, m, long, f"the next tap, {384 // m} passes on. Results come and go again"),
         (5, 0, 0, five, last, "pixels of all five taps; results come and go once for five terms"),
