@@ -15,7 +15,8 @@ from cnnlab.measure.timing import mean_interval as interval
 from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, figure, label_ends, style
 
-LINES = (*map(COLORS.get, ("vector", "device", "threads")), INK, GREY, COLORS["loops"], "#cc79a7")
+LINES = *map(COLORS.get, ("vector", "device", "threads")), INK, GREY, COLORS["loops"]
+LINES += "#cc79a7", "#8c564b"
 
 
 def spread(values: Sequence[float]) -> str:
