@@ -106,7 +106,7 @@ def tile_turns(pitch):
     "One of the five is sound: where a warp wants a single word, it is handed to all at once.",
 )
 def fp_f():
-    """Ten blocks, but six maps; 216 products, each once; 256 threads store each sum."""
+    """Ten blocks, six maps; `weight[bx]` is an output's; all add 216; one word; 256 store it."""
     return ["out of bounds", "wrong sum", "wrong sum", "sound", "race"]
 
 

@@ -227,5 +227,5 @@ def unrolled():
     "A speedup may look fine while both of its times are impossible.",
 )
 def impossible():
-    """7.25 on eight threads is plausible; 40 GFLOP/s on a core that can do 36 is not."""
+    """A core that can do 36 GFLOP/s doesn't do 40, nor do eight 290; the ratio looks plausible."""
     return "C"
