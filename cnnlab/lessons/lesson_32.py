@@ -47,7 +47,7 @@ def draw(states: Mapping[str, tuple], ax: Axes) -> None:
     "fmax keeps the largest, and windows begin at 2y and 2x.",
 )
 def pooling():
-    """No access is at fault: only a reference could tell. Two thirds of a map are never read."""
+    """No access is at fault. The picture tells: two thirds of a map are never read."""
     return "maxima, stride 2"
 
 
