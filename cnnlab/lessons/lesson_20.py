@@ -230,8 +230,8 @@ def not_shifted(program: Callable) -> str:
     "Let every other rank receive first.",
 )
 def shift(comm, array):
-    """Of an odd number of ranks, the last and the first both send first: one waits for the other,
-    which is received by rank 1, so there is no cycle."""
+    """Of an odd number of ranks, the last and the first both send first. But rank 1 receives from
+    rank 0, which is then free to receive from the last: there is no cycle."""
     received = np.empty_like(array)
     if comm.rank % 2:
         comm.Recv(received, (comm.rank - 1) % comm.size)
