@@ -19,7 +19,6 @@ from cnnlab.ranks.cluster import cluster
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd
 
-FAR = 1.2  # a bound is made of a few figures, each of them rounded
 
 
 # --- ranks × threads ------------------------------------------------------------------------------
@@ -122,7 +121,7 @@ def adder(schedules: Mapping[str, Sequence[int]], latency: int) -> Stepper:
 def lower_bounds(claimed: Mapping[str, float], bounds: Mapping[str, Mapping[str, float]]) -> Axes:
     """Draw claimed seconds, a row each, and their lower bounds by name, on a logarithmic axis.
 
-    A claim is a dot, orange where it is far below a bound; a bound is a line with its name.
+    A claim is a dot, orange where it is below a bound; a bound is a line with its name.
     """
     _, ax = plt.subplots(figsize=(8, 1.2 + 0.85 * len(claimed)))
     names = list(claimed)
@@ -130,7 +129,7 @@ def lower_bounds(claimed: Mapping[str, float], bounds: Mapping[str, Mapping[str,
     ax.set(xscale="log", xlim=(min(every) / 3, 30 * max(every)), xlabel="seconds for an image")
     for y, name in enumerate(names):
         worst = max(bounds[name].values())
-        ax.plot(claimed[name], name, "o", color=WRONG if FAR * claimed[name] < worst else OTHERS[0])
+        ax.plot(claimed[name], name, "o", color=WRONG if claimed[name] < worst else OTHERS[0])
         said = f"claimed {in_words(claimed[name])}"
         note(ax, said, (claimed[name], y), (0, 12), ha="center", fontsize=8, color=INK)
         for k, (what, seconds) in enumerate(sorted(bounds[name].items(), key=lambda row: row[1])):
