@@ -19,8 +19,6 @@ from cnnlab.ranks.cluster import cluster
 from cnnlab.runtime import thread_pool
 from cnnlab.training import Method, Replica, Sgd
 
-
-
 # --- ranks × threads ------------------------------------------------------------------------------
 
 
