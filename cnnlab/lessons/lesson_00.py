@@ -191,5 +191,5 @@ def colleague(z: np.ndarray, y: np.ndarray) -> None:
     "The smallest n that leaves none is a block. 3,456 is a multiple of it, as of many others.",
 )
 def block_length():
-    """3,456 is 144 blocks of 24: a check at that size alone sees nothing."""
+    """Give it 1, 2, 3, … numbers, and count those written: steps of 24, of which 3,456 is 144."""
     return 24
