@@ -41,7 +41,7 @@ def passes(got) -> str:
     "All nine weights may differ.",
 )
 def filter_that_tells():
-    """No flip, no swap and no turn leaves it as it is; symmetric filters hide every fault."""
+    """No flip, swap or turn leaves it as it is; a symmetric filter hides a fault of its symmetry."""
     return np.arange(9).reshape(3, 3)
 
 
@@ -82,7 +82,7 @@ def cut(op: str, function: Callable) -> Verdict:
 )
 @numba.njit
 def bias_gradient(dz, db):
-    """In rows of 24, four chains a quarter as long run side by side; what is left joins the first."""
+    """In rows of 24, four chains a quarter as long run side by side; the rest joins the first."""
     Q = dz.shape[3]
     for f in range(dz.shape[1]):
         s0 = s1 = s2 = s3 = np.float32(0)
