@@ -41,7 +41,7 @@ def passes(got) -> str:
     "All nine weights may differ.",
 )
 def filter_that_tells():
-    """No flip, swap or turn leaves it as it is; a symmetric filter hides a fault of its symmetry."""
+    """No flip, swap or turn leaves it as it is; a symmetric one hides the fault of its symmetry."""
     return np.arange(9).reshape(3, 3)
 
 
