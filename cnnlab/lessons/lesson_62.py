@@ -207,7 +207,7 @@ def _as_chosen(answer) -> str:
     "For each tensor, its first use after k counts; one without any may go at once.",
 )
 def choice(uses, k):
-    """Backward goes in the opposite order, so used longest ago is needed last: LRU does as well."""
+    """Backward goes in the opposite order, so used longest ago is mostly needed last: compare."""
     return max(uses, key=lambda name: min((at for at in uses[name] if at > k), default=math.inf))
 
 
