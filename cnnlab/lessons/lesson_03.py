@@ -24,9 +24,9 @@ def blocking() -> stepper.Stepper:
             look = {"color": COLORS["device" if fresh else "vector"], "marker": "s", "ls": ""}
             ax.plot(places % BLOCK, places // BLOCK, **look, ms=16)
             ax.plot([6] * IMAGES, np.arange(IMAGES) / 2 - 0.25, **look | {"color": "#d0d0d0"}, ms=8)
-            ax.plot(6, k / 2 - 0.25, **look, ms=8)
+            ax.plot(6, k / 2 - 0.25, **look | {"color": COLORS["device"]}, ms=8)
             count = 4 if name == "GEMV" else 4 / (k + 1)
-            ax.set_title(f"{name}: {count:.2g} B per multiply-add", fontsize=9)
+            ax.set_title(f"{name}\nweights: {count:.2g} B per multiply-add", fontsize=8)
             ax.set(xlim=(-0.7, 6.5), ylim=(3.7, -0.7), yticks=[])
             ax.set_xticks([1.5, 6], ["weights", "images"], size=9)
             ax.tick_params(length=0)
@@ -95,7 +95,7 @@ def softmax_gradient(z, label):
 )
 @numba.njit
 def repaired(dz, w, dx):
-    """Both bounds were exchanged, and so were w's indices: in a square layer only w shows."""
+    """A square layer hides the exchanged bounds, symmetric weights the exchanged indices of w."""
     for n in range(dx.shape[0]):
         for i in range(dx.shape[1]):
             dx[n, i] = 0
