@@ -81,13 +81,14 @@ def in_flight(latency: int = 4, ticks: int = 9):
                 length = min(now - start, latency) + 0.1
                 ax.barh(top + start % latency, length, 0.7, start, color=color, ec="white")
             text = f"{name}: {len(starts) - here} in flight, {64 * here} bytes arrived"
-            note(ax, text, (0, top - 0.6), (0, 2), fontsize=9)
+            note(ax, text, (0, top - 0.6), (0, 2), fontsize=9, bbox={"fc": "white", "ec": "none"})
         ax.axvline(now, color=style.INK, linewidth=1)
         ax.set(xlim=(-0.2, ticks + 0.5), ylim=(6.6, -1.6), yticks=[], xlabel="time")
         ax.grid(visible=False)
 
     frames = [lambda ax, now=now: draw(ax, now) for now in range(ticks)]
-    captions = [f"Time {now}. Blue: on its way. Green: here." for now in range(ticks)]
+    key = f"A latency is {latency}. Blue: on its way. Green: here."
+    captions = [f"Time {now}. {key}" for now in range(ticks)]
     return stepper.stepper(frames, title="Lines in flight", captions=captions)
 
 
@@ -100,21 +101,23 @@ def lines_fetched():
         ("By columns", columns, (1, 2, 3, 4, 5, 64)),
     ):
         for n in shown:
-            frames.append(lambda ax, done=order[:n]: grid(ax, done))
             fetched = 1 + np.count_nonzero(np.diff(order[:n, 0]))
-            captions.append(f"{name}: {n} numbers read, {fetched} lines fetched.")
+            frames.append(lambda ax, done=order[:n], fetched=fetched: grid(ax, done, fetched))
+            captions.append(f"{name}. Numbers read: {n}. Lines fetched: {fetched}.")
     return stepper.stepper(frames, title="A line, not a number", captions=captions)
 
 
-def grid(ax: Axes, done: np.ndarray) -> None:
-    """A matrix, a line in each row: the line in the cache shaded, a dot for each number read."""
+def grid(ax: Axes, done: np.ndarray, fetched: int) -> None:
+    """A matrix, a line a row, that in the cache shaded; a dot a number read, a bar of lines."""
     i, j = done[-1]
     ax.add_patch(plt.Rectangle((0, i), 16, 1, fc="#cfe3f2"))
     ax.hlines(range(5), 0, 16, color=GREY, lw=0.6)
     ax.vlines(range(17), 0, 4, color=GREY, lw=0.6)
     ax.plot(*(done.T[::-1] + 0.5), "o", color=GREY, markersize=3)
     ax.add_patch(plt.Rectangle((j, i), 1, 1, fill=False, ec=style.COLORS["device"], lw=2.5))
-    ax.set(xlim=(-0.2, 16.2), ylim=(4.2, -0.2), aspect="equal")
+    ax.barh(4.8, fetched / 4, 0.6, align="center", color=GREY)
+    note(ax, f"lines fetched: {fetched}", (0, 5.2), (0, 0), va="top")
+    ax.set(xlim=(-0.2, 16.2), ylim=(6, -0.2), aspect="equal")
     ax.axis("off")
 
 

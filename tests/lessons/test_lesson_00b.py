@@ -19,5 +19,5 @@ def test_the_steppers_count_what_they_draw():
     html = lesson.in_flight().html
     assert "a chain: 1 in flight, 128 bytes" in html and "known: 4 in flight, 320 bytes" in html
     html = lesson.lines_fetched().html
-    for counted in ("By rows: 64 numbers read, 4 lines", "By columns: 64 numbers read, 64 lines"):
-        assert counted in html
+    for name, lines in (("rows", 4), ("columns", 64)):
+        assert f"By {name}. Numbers read: 64. Lines fetched: {lines}." in html
