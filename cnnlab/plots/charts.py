@@ -162,7 +162,7 @@ def roofline(
     ax.plot([left, ridge], [left * bandwidth, peak], color=INK)
     note(ax, f"peak: {digits(peak / 1e9)} GFLOP/s", (right, peak), (-2, 3), ha="right")
     for name, rate in (caches or {}).items():
-        ax.plot([left, peak / rate], [left * rate, peak], color=GREY, ls=":", lw=1.2)
+        ax.plot([left, peak / rate, ridge], [left * rate, peak, peak], color=GREY, ls=":", lw=1.2)
         text, box = f"{name} {digits(rate / 1e9)} GB/s", {"fc": "white", "ec": "none", "pad": 0.5}
         note(ax, text, (left, left * rate), (4, 4), color=GREY, fontsize=8, bbox=box)
     spot, labels = (ridge / 3, peak / 3), []
