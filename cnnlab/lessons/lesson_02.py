@@ -155,22 +155,22 @@ def instructions(kernel: Callable, *arguments) -> int:
 
 
 def layouts() -> Axes:
-    """Draw which numbers share a vector: taps, positions or images (six of them)."""
+    """Draw which numbers share a vector: taps, positions or images (eight)."""
     _, axes = plt.subplots(1, 3, figsize=(8, 2.3))
     cells = {
         "taps": [(k, l, 0) for k in range(2) for l in range(4)],
         "positions": [(0, l, 0) for l in range(8)],
-        "images": [(0, 0, n) for n in range(6)],
+        "images": [(0, 0, n) for n in range(8)],
     }
     for ax, (name, lanes) in zip(axes, cells.items(), strict=True):
-        for n in reversed(range(6 if name == "images" else 1)):
+        for n in reversed(range(8 if name == "images" else 1)):
             for k, l in np.ndindex(4, 8):
                 lane = (k, l, n) in lanes
                 at = (l + 0.7 * n, k - 0.7 * n)
                 face = WRONG if lane else "white"
                 ax.add_patch(plt.Rectangle(at, 1, 1, fc=face, ec=INK, lw=0.5))
         ax.add_patch(plt.Rectangle((0, 0), 4, 4, fill=False, ec=INK, lw=2))
-        ax.set(xlim=(-0.2, 12), ylim=(4.2, -3.7), aspect="equal")
+        ax.set(xlim=(-0.2, 13.2), ylim=(4.2, -5), aspect="equal")
         ax.set_title(f"lanes: {name}", fontsize=10)
         ax.axis("off")
     return axes[0]

@@ -81,7 +81,8 @@ def interleaving(states: Sequence, schedule: Sequence[int]) -> stepper.Stepper:
                 verb, arrow = [("stores", (spots[t], cell)), ("loads", (cell, spots[t]))][done % 3]
                 captions.append(f"Thread {t} {verb} {register}.")
         frames.append(functools.partial(boxes, texts=texts, arrow=arrow))
-    return stepper.stepper(frames, title="Of six additions, two are left", captions=captions)
+    title = f"Of six additions, {states[-1][0]} are left"
+    return stepper.stepper(frames, title=title, captions=captions)
 
 
 def lines(runs: Mapping[str, Sequence], n: int) -> stepper.Stepper:
