@@ -239,7 +239,7 @@ def uses() -> Stepper:
         for c, dz in zip(window, (one, two), strict=True)
     ] + [{"dx": (5, ORANGE, c), "w": (3, BLUE, taps), "dz": (3, BLUE, dz)} for c, dz in three]
     captions = (
-        "Weights: dz[1, 0] times pixel 1 is added to weight 1, and so on: 9 additions.",
+        "Weights: dz[1, 0] times pixel 1 is added to dw 1, and so on: 9 additions.",
         "Weights: dz[1, 1] meets the pixels of its own window, and the same 9 sums: 18 additions.",
         "Input, as a scatter: dz[1, 0] times weight 1 is added to the first pixel: 9 additions.",
         "Input, as a scatter: dz[1, 1] adds to 6 of these pixels again: 18 additions to 12 pixels.",
