@@ -16,8 +16,6 @@ from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.training.method import IN_A_ROW, Together
 from cnnlab.training.replica import Replica
 
-ROUNDING = 1e-12  # an eigenvalue below it is zero
-
 
 class Graph(NamedTuple):
     """A line about a graph, and its function of the number of ranks that returns its matrices.
@@ -78,17 +76,6 @@ GRAPHS = {
     "exponential": Graph("the ranks 1, 2, 4, … before", exponential),
     "one-peer": Graph("these one after the other", one_peer),
 }
-
-
-def contraction(matrices: list[np.ndarray]) -> float:
-    """By which factor each meeting shrinks what ranks differ in, at worst and in the long run.
-
-    The second largest absolute eigenvalue λ of the product of all matrices, its root taken for one.
-    """
-    product = np.linalg.multi_dot([*matrices, np.eye(len(matrices[0]))])
-    others = np.sort(abs(np.linalg.eigvals(product)))[:-1]
-    largest = others.max(initial=0.0)
-    return float(largest ** (1 / len(matrices))) if largest > ROUNDING else 0.0
 
 
 # --- ways to train in which each rank has a whole model of its own, and models are averaged -------

@@ -127,6 +127,29 @@ def test_the_compiler_that_conda_names_comes_first(tmp_path, monkeypatch):
     compiler.compiler.cache_clear()
 
 
+def test_clang_records_reads_before_writes(tmp_path, monkeypatch):
+    named = tmp_path / "c++"
+    named.write_text("#!/bin/sh\necho clang version 19\n")
+    named.chmod(0o755)
+    monkeypatch.setenv("CXX", str(named))
+    compiler.compiler.cache_clear()
+    assert compiler.compiler() == [str(named), "-mllvm", "-tsan-instrument-read-before-write"]
+    compiler.compiler.cache_clear()
+
+
+def test_lines_without_tools_are_those_of_the_package_symbolic(monkeypatch):
+    at = {7: [("/a/device.h", 3), ("/a/kernel.cu", 12)], 9: [("/a/run", 5)]}
+    lookup = lambda place: [SimpleNamespace(full_path=p, line=n) for p, n in at[place]]  # noqa: E731
+    one = SimpleNamespace(make_symcache=lambda: SimpleNamespace(lookup=lookup))
+    archive = SimpleNamespace(open=lambda path: SimpleNamespace(iter_objects=lambda: iter([one])))
+    monkeypatch.setitem(sys.modules, "symbolic", SimpleNamespace(Archive=archive, __spec__=1))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("ADDR2LINE", raising=False)
+    assert compiler.source_lines(Path("x.so"), 100, (108, 110)) == [12, 0]
+    monkeypatch.setitem(sys.modules, "symbolic", None)
+    assert compiler.source_lines(Path("y.so"), 100, (108, 110)) == [0, 0]
+
+
 def test_a_changed_source_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
     for number in (1, 2, 1):

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -18,16 +19,17 @@ from cnnlab.runtime.files import replacing
 
 # A large array of a thread touches each page of its stack, and so meets the guard at the end.
 ALWAYS = (
-    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-gdwarf-4", "-g1",
+    "-std=c++17", "-fPIC", "-fstack-clash-protection", "-gdwarf-4", "-g2",
     "-fsanitize=integer-divide-by-zero,alignment,shift-exponent,float-cast-overflow",
     "-fvisibility=hidden", "-Werror=vla",
 )  # fmt: skip
+CLANG = ["-mllvm", "-tsan-instrument-read-before-write"]  # else no trace has such reads
 PLAIN = ("-O1",)
 RUNTIME = "device.h", "switch.h", "runtime.h", "faults.h", "tracer.h", "schedule.h"
 HERE = Path(__file__).parent
 ERRORS = 5  # shown at most: the first ones matter
 UNKNOWN = re.compile(r"'(__\w+|[a-z]+[A-Z]\w*_sync|\w+_sync)' was not declared")
-NONE = "there is no C++ compiler: install g++ or clang++, or pip install ziglang"
+NONE = "there is no C++ compiler: install g++ or clang++, or pip install ziglang symbolic"
 
 
 class NoCompiler(RuntimeError):
@@ -42,12 +44,13 @@ def compiler() -> list[str]:
     """
     for command in (shlex.split(os.environ.get("CXX", "")), ["g++"], ["clang++"], ["c++"]):
         if command and shutil.which(command[0]):
-            return command
+            said = subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
+            return command + CLANG * ("clang" in said)
     try:
         import ziglang
     except ImportError:
         raise NoCompiler(NONE) from None
-    return [str(Path(ziglang.__file__).with_name("zig")), "c++"]
+    return [str(Path(ziglang.__file__).with_name("zig")), "c++", *CLANG]
 
 
 def build(text: str, options: tuple[str, ...] = PLAIN) -> Path:
@@ -151,13 +154,24 @@ def source_lines(library: Path, base: int, where: tuple[int, ...]) -> list[int]:
     """The line of the CUDA source for each place in the machine code; 0 where it is unknown."""
     tools = os.environ.get("ADDR2LINE", ""), "addr2line", "llvm-symbolizer", "llvm-addr2line"
     tool = next(filter(shutil.which, tools), None)
-    if not where or tool is None:
-        return [0] * len(where)
     # A return address points to the next instruction, so look one byte before it.
-    places = [hex(place - base - 1) for place in where]
-    command = [tool, "-a", "-i", "-e", str(library), *places]
+    places = [place - base - 1 for place in where]
+    if not where or tool is None:
+        return symbolised(library, places)
+    command = [tool, "-a", "-i", "-e", str(library), *map(hex, places)]
     done = subprocess.run(command, capture_output=True, text=True)
     # For each address the places that it was inlined to, innermost first: helpers, then the kernel.
     groups = re.split(r"^0x\w+$", done.stdout, flags=re.MULTILINE)[1:]
     result = [re.search(r"kernel\.cu:(\d+)", group) for group in groups]
     return [int(place[1]) if place else 0 for place in result]
+
+
+def symbolised(library: Path, places: list[int]) -> list[int]:
+    """The same where there are no tools, as beside ziglang: by the package symbolic, if there."""
+    if not places or not find_spec("symbolic"):
+        return [0] * len(places)
+    from symbolic import Archive
+
+    symbols = next(Archive.open(str(library)).iter_objects()).make_symcache()
+    each = ({Path(at.full_path).name: at.line for at in symbols.lookup(p)[::-1]} for p in places)
+    return [lines.get("kernel.cu", 0) for lines in each]
