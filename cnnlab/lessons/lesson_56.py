@@ -62,6 +62,7 @@ def over_noise(line: Sequence, measured: Mapping[str, Sequence]) -> Axes:
             ax.text(at * 1.06, y, f"{off:.0%}", color=color, fontsize=8, va="top")
     ax.set(xscale="log", xlabel="noise, float32's at batch 16 is 1", ylabel="test accuracy")
     ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.axvline(1, color=GREY, linestyle=":")
     ax.legend(fontsize=8)
     return ax
 
