@@ -223,7 +223,7 @@ def over_tiles(result: Mapping[str, Mapping[int, float]]) -> Axes:
 def winners(panels: Mapping[str, Mapping[tuple[int, int], Mapping]]) -> None:
     """Draw the fastest of the algorithms for each layer, and print how often each leads."""
     best = Counter(winner(timings)[0] for panel in panels.values() for timings in panel.values())
-    drawn_map(panels, title=f"The fastest on {best.total()} layers")
+    drawn_map(panels, title=f"The fastest in {best.total()} cells")
     print("fastest on", ", ".join(f"{name} {n}" for name, n in best.most_common()))
 
 
