@@ -3,6 +3,7 @@ PYTHON ?= python3.13 python3.12 python3.11 python3.14 python3 python
 VENV ?= .venv
 LOWEST = build/venv-lowest
 LOWEST_PYTHON ?= $(VENV)/bin/python
+BARE = build/venv-bare
 QUICK = "not slow and not mpi and not gpu and not browser"
 PYTEST = pytest -n 4 --dist loadfile
 NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout=300
@@ -21,7 +22,7 @@ export $(NUMBERS)
 unexport MPLBACKEND PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help course quick test break budget setup lab zip assignment render stamp render-check test-lowest browser gpu gpu-report tune-table code-table clean
+.PHONY: help course quick test break budget setup lab zip assignment render stamp render-check test-lowest test-bare browser gpu gpu-report tune-table code-table clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r target text; do \
@@ -31,8 +32,8 @@ course: setup  ## pages in build/course/index.html, at once; then every lesson, 
 	@$(IN_VENV) cnnlab.course run $$LESSON
 
 # Waiting threads and ranks leave the cores to other tests.
-quick test test-lowest browser: export CNNLAB_OFFLINE = 1
-quick test test-lowest: export OMP_WAIT_POLICY = passive
+quick test test-lowest test-bare browser: export CNNLAB_OFFLINE = 1
+quick test test-lowest test-bare: export OMP_WAIT_POLICY = passive
 quick test test-lowest: export MPIR_CVAR_POLLS_BEFORE_YIELD = 1
 quick: setup  ## ruff, then the unit tests that need little time: for most edits
 	@$(IN_VENV) ruff check .
@@ -69,7 +70,7 @@ assignment: setup  ## exercises to hand in, an nbgrader course: LESSONS="05 12 3
 render: setup  ## execute the committed lessons in place (LESSON=01 for one)
 	@$(IN_VENV) cnnlab.course render $$LESSON
 
-stamp: setup  ## write the lessons' titles, badges, setup cells, answers and all tables anew, running nothing
+stamp: setup  ## take in edited prose; write titles, badges, setup cells, answers and all tables anew, running nothing
 	@$(IN_VENV) cnnlab.course stamp $$LESSON
 
 render-check: setup  ## prove the committed lessons canonical and the tables up to date, without running them
@@ -82,6 +83,10 @@ test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions a
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m $(PYTEST) -m $(QUICK) tests \
 	  $(foreach room,kernels cuda check distributed measure lessons course ranks,--ignore=tests/$(room))
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py
+
+# No program is in reach but those of a folder with no mpiexec and no compiler beside ziglang's.
+test-bare: $(BARE)/installed  ## every lesson on a machine without MPI, ziglang its only compiler: eight minutes
+	@PATH="$(CURDIR)/$(BARE)/bin" $(BARE)/bin/python -m $(PYTEST) --no-loadscope-reorder $(NBVAL) notebooks
 
 browser: setup $(VENV)/browser  ## the pages in Chromium, where it is installed, without a network
 	@$(IN_VENV) $(PYTEST) -m browser tests/course
@@ -159,4 +164,10 @@ $(LOWEST)/installed: pyproject.toml | setup
 	@$(VENV)/bin/python -m cnnlab.course lowest > build/lowest.txt
 	@echo "[2/2] installing the lowest versions, as listed in build/lowest.txt: half a minute or more"
 	$(call install,$(LOWEST),--constraint build/lowest.txt)
+	@touch $@
+
+$(BARE)/installed: pyproject.toml
+	$(call venv,$(BARE),$(PYTHON))
+	@echo "[2/2] installing what lessons need without MPI, and ziglang: a minute or two"
+	@$(BARE)/bin/python $(PIP) --editable '.[lessons]' ziglang symbolic pytest pytest-xdist nbval
 	@touch $@

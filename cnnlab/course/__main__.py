@@ -11,7 +11,7 @@ TABLES = "and write the tables in README.md and in the pages beside the lessons"
 COMMANDS = {
     "run": "run lessons; pages in build/course",
     "render": f"execute lessons, store them in canonical form, {TABLES}",
-    "stamp": f"write titles, setup cells and answers anew, no more, {TABLES}",
+    "stamp": f"take in edited prose, write titles, setup cells and answers anew, {TABLES}",
     "check": "check that the stored lessons and tables are as rendered",
     "assignment": "write exercises to hand in to build/assignment, a course of nbgrader",
     "copy": "copy to work/ the lessons that are not there yet",

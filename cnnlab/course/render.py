@@ -293,10 +293,11 @@ def render(path: Path, _: NotebookNode, stamped: NotebookNode) -> list[str]:
 def restamp(path: Path, nb: NotebookNode, stamped: NotebookNode) -> list[str]:
     """Store a stamped lesson whose outputs stay; return its problems.
 
-    One that was edited since it was rendered, or that shows a kernel which has changed, has to run.
+    One whose code was edited since it was rendered, or whose kernels have changed, has to run.
     """
     old, new = ([c.source for c in each.cells if shows_kernel(c)] for each in (nb, stamped))
-    if old != new or edited(path, nb):
+    stored, code = ([c for c in e.cells if c.cell_type == "code"] for e in (nb, canonical(nb)))
+    if old != new or stored != code:
         return [f"has to be run → make render LESSON={path.stem}"]
     return store(canonical(stamped), path)
 

@@ -22,7 +22,6 @@ from cnnlab.training.optimizers import Momentum
 from cnnlab.training.replica import Replica
 
 N_TRAIN, N_HELD = 400, 437  # digits to train on, and others of the training images to score on
-NUMBERS = "n", "first", "eta", "rungs"
 POOLS = {"max": MaxPool, "average": AveragePool, "trainable": Pool}
 
 
@@ -144,22 +143,6 @@ def again(chosen: np.ndarray, retrained: np.ndarray) -> Axes:
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.legend(frameon=False, fontsize=9)
     return ax
-
-
-@kinds.formula(
-    lambda rng: dict(
-        zip(NUMBERS, rng.integers((1, 1, 2, 1), (400, 4, 5, 6)).tolist(), strict=True)
-    ),
-    "n // eta of them go on to the second rung. How many epochs have they had by then?",
-    "From a rung to the next it takes the difference, for a promoted trial goes on.",
-)
-def epochs(n, first, eta, rungs):
-    """Each further rung costs at most (η − 1) / η of the first, since η times fewer are on it."""
-    total = n * first
-    for _ in range(rungs - 1):
-        n, total = n // eta, total + n // eta * (eta - 1) * first
-        first *= eta
-    return total
 
 
 @kinds.formula(

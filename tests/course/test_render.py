@@ -290,7 +290,12 @@ def test_a_rendered_lesson_is_as_checked_until_somebody_edits_it(tmp_path, capsy
     capsys.readouterr()
     assert render.for_each("check", [], tmp_path, GITHUB) == 1
     assert "outdated title, setup or kernel cell" in capsys.readouterr().err
+    path.write_text(path.read_text("utf-8").replace("See *how*", "Look *how*"), encoding="utf-8")
+    assert render.for_each("check", [], tmp_path, None) == 1
+    assert render.for_each("stamp", [], tmp_path, None) == 0  # prose needs no run
+    assert render.for_each("check", [], tmp_path, None) == 0
     path.write_text(path.read_text("utf-8").replace("1 + 1", "1 + 2"), encoding="utf-8")
+    capsys.readouterr()
     assert render.for_each("check", [], tmp_path, None) == 1
     said = capsys.readouterr().err
     assert "edited after rendering" in said and said.splitlines()[2].endswith(": cell 3")

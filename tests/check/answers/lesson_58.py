@@ -4,21 +4,7 @@ import math
 
 import numpy as np
 
-from cnnlab.lessons.lesson_58 import brackets, epochs, groups, promote
-
-
-def summed(n, first, eta, rungs):
-    had, at, total = 0, first, 0
-    for _ in range(rungs):
-        total, had, at, n = total + n * (at - had), at, at * eta, n // eta
-    return total
-
-
-def whole_trainings(n, first, eta, rungs):
-    total = 0
-    for _ in range(rungs):
-        total, n, first = total + n * first, n // eta, first * eta
-    return total
+from cnnlab.lessons.lesson_58 import brackets, groups, promote
 
 
 def always_an_allreduce(n, p, g, compute, allreduce):
@@ -51,13 +37,11 @@ def promoter(lowest=False, again=False, early=False, up=False, worst=False):
 
 
 RIGHT = [
-    (epochs, summed),
     (brackets, by_logarithm),
     (promote, promoter()),
     (promote, lambda *given: None if (got := promoter()(*given)) is None else np.array(got)),
 ]
 WRONG = [
-    (epochs, whole_trainings, "epochs("),
     (groups, always_an_allreduce, "groups("),
     (brackets, rounded_down, "longest 81"),
     (brackets, lambda longest, eta: by_logarithm(longest, eta)[::-1], "longest 81"),
