@@ -19,9 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from unittest import mock
 
-import ipyparallel
 import psutil
-from ipyparallel.error import NoEnginesRegistered, RemoteError
 from traitlets.config import Config
 
 from cnnlab.ranks import SETTINGS, shared_memory_files
@@ -111,7 +109,8 @@ class Cluster:
     Cells under `%%px` find `MPI`, `comm`, `rank`, `size` and `np` defined.
     """
 
-    def __init__(self, client, engines: list[int], name: str):
+    def __init__(self, client, engines: list[int], name: str, errors):
+        self._errors = errors  # ipyparallel's
         self.view = client.direct_view(engines, block=True)  # in rank order
         self._execute, self.view.execute = self.view.execute, self.execute  # which `%%px` calls
         self.n_ranks, self._client, self._engines, self._name = len(engines), client, engines, name
@@ -135,7 +134,7 @@ class Cluster:
             calls = [
                 self._client[i].apply_async(function, *arguments, **options) for i in self._engines
             ]
-        except (NoEnginesRegistered, IndexError):  # since the last call
+        except (self._errors.NoEnginesRegistered, IndexError):  # since the last call
             raise self._died() from None
         deadline = time.monotonic() + timeout if timeout is not None else None
         try:
@@ -182,7 +181,7 @@ class Cluster:
         """The error that a rank raised, with its traceback as plain text."""
         try:
             call.get(timeout=0)
-        except RemoteError as error:
+        except self._errors.RemoteError as error:
             # ipyparallel's own, for a rank that died; mpiexec then interrupts the others.
             died = error.ename == "EngineError"
             if died or (error.ename == "KeyboardInterrupt" and not self._alive()):
@@ -217,6 +216,8 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
         print(HERE.format(n_ranks))
         yield VirtualCluster(n_ranks, RankError)
         return
+    import ipyparallel  # is not there where only lessons without ranks have been installed
+
     shared_memory_files.make_room(n_ranks)
     name = uuid.uuid4().hex
     folder = tempfile.mkdtemp(prefix="cnnlab-ranks-")
@@ -243,7 +244,7 @@ def cluster(n_ranks: int, *, n_threads: int = 1, timeout: float = 120) -> Iterat
                 ) from error
         engines = ordered(client, n_ranks, mpiexec)
         shared = shared_memory_files.mapped_by(process.pid for process in members(name))
-        yield Cluster(client, engines, name)
+        yield Cluster(client, engines, name, ipyparallel.error)
     finally:
         if client is not None:
             client.close(linger=0)
