@@ -1,5 +1,6 @@
 """The files beside the code that tools and hosts read: they agree with the rest of the course."""
 
+import ast
 import json
 import os
 import re
@@ -9,8 +10,10 @@ import sys
 import tarfile
 import tomllib
 
+import nbformat
 import pytest
 import yaml
+from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 
 import cnnlab
@@ -193,3 +196,18 @@ def test_make_alone_lists_every_command(clone):
     assert {"course", "test", "setup", "lab", "zip", "render", "stamp"} <= set(documented)
     for target in documented:
         assert f"make {target} " in said
+
+
+def test_a_lesson_without_the_tag_mpi_needs_no_package_of_that_extra():
+    imports = set()
+    for path in parts.NOTEBOOKS.glob("*.ipynb"):
+        cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+        if "mpi" not in cells[0].metadata.tags:
+            code = "".join(TransformerManager().transform_cell(each.source) for each in cells)
+            for node in ast.walk(ast.parse(code)):
+                if isinstance(node, ast.Import | ast.ImportFrom) and "cnnlab" in ast.unparse(node):
+                    imports.add(ast.unparse(node))
+    away = "import sys; sys.modules.update(dict.fromkeys(['mpi4py', 'ipyparallel']))"
+    code = "\n".join([away, *sorted(imports)])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert len(imports) > 40 and not done.stderr

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ from tests.lessons.mutants import mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted(breaking.NOTEBOOKS.glob("*.ipynb"))
+read = functools.cache(breaking.read)
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def number(path: Path) -> str:
 
 
 def test_each_lesson_has_cells_with_matter():
-    untagged = [number(path) for path in LESSONS if not breaking.matter(breaking.read(path))]
+    untagged = [number(path) for path in LESSONS if not breaking.matter(read(path))]
     assert not untagged, "tag the cells that hold matter: `matter`"
 
 
@@ -51,7 +53,7 @@ def test_one_mutant_of_each_lesson_is_noticed():
 
 @pytest.mark.parametrize("path", LESSONS, ids=number)
 def test_whatever_a_cell_with_matter_defines_is_used_below(path):
-    assert not breaking.unused(breaking.read(path))
+    assert not breaking.unused(read(path))
 
 
 KERNEL = re.compile(r"@(numba\.)?njit|comm\.[SRIsrAB]\w+\(")  # or a program of ranks
@@ -68,7 +70,7 @@ def lacking(each: needs.Cell) -> set[str]:
 
 @pytest.mark.parametrize("path", LESSONS, ids=number)
 def test_a_kernel_stands_alone_or_names_what_it_needs(path):
-    kernels = [c for c in breaking.read(path) if KERNEL.search(c.source)]
+    kernels = [c for c in read(path) if KERNEL.search(c.source)]
     cells = [c for c in kernels if "matter" in c.tags and not c.source.startswith("%%cuda")]
     assert not [lacking(each) for each in cells if lacking(each)]
 
@@ -84,7 +86,7 @@ def test_listed_mutants_are_there_and_have_a_reason():
         (path.stem, *mutant.key)
         for path in LESSONS
         if path.stem in {key[0] for key in EQUIVALENT}
-        for cell in breaking.read(path)
+        for cell in read(path)
         if "matter" in cell.tags
         for mutant in mutants(cell.source)
     }
