@@ -24,11 +24,14 @@ WIDEST = "GPU 7 is never the only one over which a way is widest"
 WAYS = "ways = {c: sorted((width(a, c), width(c, b))) for c in range(8)}"
 STEPS = "for _ in range(steps):"
 ENOUGH = "one of hundreds of steps of a descent that has nearly ended"
+FAILS = "print(f'a trial failed: {error!r}')"
+SEEN = "a reader sees what is printed, and no cell reads it"
 EQUIVALENT: dict[tuple[str, str, str, str, int], str] = {
     ("00b_the_machine", "down", ROW_OF_FOUR, ROW_OF_FOUR.replace("+ 2", "- 2"), 0): WRAPS,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[3] - 1", "[3] + 1"), 0): LONGER,
     ("02_pooling", "lanes_positions", ROW, ROW.replace("[2] - 1", "[2] + 1"), 0): LONGER,
     ("31_shared_memory", "dense_tiled", TILED, TILED.replace("<", "<="), 0): ZEROS,
+    ("58_searching", "in_parallel", FAILS, "", 0): SEEN,
     ("63_any_number_of_bits", "plane_product", PLANES, PLANES.replace("<", "<="), 0): ZEROS,
     ("65_eight_devices", "relay", WAYS, WAYS.replace("8", "8 - 1"), 0): WIDEST,
     ("69_code_that_reads_code", "skip_gram", STEPS, STEPS.replace("s)", "s - 1)"), 0): ENOUGH,
