@@ -79,7 +79,7 @@ render-check: setup  ## prove the committed lessons canonical and the tables up 
 # Kernels need no tests of their own there: training with each strategy calls them all. Methods,
 # ranks, measuring and the course's own tools stand on parts that are tested there.
 test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions allowed, and a lesson beside a zip
-	@$(LOWEST)/bin/python -m tests.warm "one core"
+	@$(LOWEST)/bin/python -m tests.warm
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m $(PYTEST) -m $(QUICK) tests \
 	  $(foreach room,kernels cuda check distributed measure lessons course ranks,--ignore=tests/$(room))
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py
