@@ -12,7 +12,8 @@ from cnnlab.check.verdict import differences
 from cnnlab.kernels import KERNELS, steps
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.network import Network, Parameters
-from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, measured
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import GREY, INK, WRONG, colors, measured
 
 
 def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
@@ -121,9 +122,8 @@ def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
     return lists
 
 
-@figure
-def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axes:
-    """Draw the loss on a plane through the parameters, and a step there, which `params` take."""
+def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Stepper:
+    """A stepper: the loss on a plane through the parameters, and a step there, which they take."""
     chosen = np.random.default_rng(1).permutation(len(images))[:batch]
     some, copy = (images[:512], labels[:512]), params.copy()
     both = (images[chosen], labels[chosen]), some
@@ -139,12 +139,21 @@ def one_step(params: Parameters, images, labels, batch: int, rate: float) -> Axe
         losses.append(mean_gradient(copy, *some)[0])
     heights = np.reshape(losses[3:], (11, 11))
     params.flat += arrows[:, 0]
-    _, ax = plt.subplots(figsize=(5.5, 4), subplot_kw={"aspect": "equal"})
-    ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
-    ax.quiver((0, 0), (0, 0), *tips.T, color=(WRONG, INK), angles="xy", scale_units="xy", scale=1)
-    title = "Loss of 512 images: {:.2f};\nafter the orange step {:.2f}, after the black one {:.2f}"
-    ax.set(xlabel="along −gradient of 512 images", ylabel="across it", title=title.format(*losses))
-    return ax
+
+    def draw(ax: Axes, n_arrows: int) -> None:
+        ax.clabel(ax.contour(u, u, heights, 6, colors=GREY, linewidths=0.8), fontsize=7)
+        ax.plot(0, 0, "o", color=INK)
+        for (right, up), color in list(zip(tips, (WRONG, INK), strict=True))[:n_arrows]:
+            ax.quiver(0, 0, right, up, color=color, angles="xy", scale_units="xy", scale=1)
+        ax.set(xlabel="along −gradient of 512 images", ylabel="across it", aspect="equal")
+
+    captions = (
+        f"Parameters, and lines of equal loss of 512 images; here it is {losses[0]:.2f}.",
+        f"Orange: −{rate:g} times the gradient of {batch} images leads to {losses[1]:.2f}.",
+        f"Black: the same of all 512 images leads to {losses[2]:.2f}. SGD takes the orange step.",
+    )
+    frames = [partial(draw, n_arrows=n) for n in range(3)]
+    return stepper(frames, title="One step, by two gradients", captions=captions)
 
 
 def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
