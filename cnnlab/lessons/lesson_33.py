@@ -145,7 +145,7 @@ def _right_path(mine: Callable) -> str:
     "It is the longest of those of the launches that it needs, and then the launch itself.",
 )
 def path(seconds, needs):
-    """The longest path to a launch is that to one that it needs, and the launch."""
+    """A launch's longest path is the longest of those that it needs, and itself."""
     paths = []
     for k, each in enumerate(needs):
         before = max((paths[i] for i in each), default=(0, []))

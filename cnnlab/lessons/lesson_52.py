@@ -170,7 +170,7 @@ FAULTS = "no Copied", "no Summed", "a bias on every rank", "the bubble", "unequa
     "In equal stages ranks wait at the two ends alone.",
 )
 def faults():
-    """Forward faults show in the loss, backward ones below; equal stages wait at the ends alone."""
+    """Forward faults show in the loss, backward ones below; equal stages wait to fill and drain."""
     return ["no Summed", "unequal stages", "no Copied", "the bubble", "a bias on every rank"]
 
 

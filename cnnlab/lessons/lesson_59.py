@@ -101,7 +101,7 @@ def lies():
     "h is the most that any rank sends or receives: the larger of row sums and column sums.",
 )
 def superstep_model(steps, latency, bandwidth):
-    """max w + g h + L, with 1/bandwidth for g (Valiant 1990): who waits is not a matter of luck."""
+    """max w + g h + L, with 1/bandwidth for g (Valiant 1990): one slow rank holds up all."""
     total = 0.0
     for compute, sent in steps:
         h = max(sent.sum(0).max(), sent.sum(1).max())
