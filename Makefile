@@ -7,7 +7,7 @@ BARE = build/venv-bare
 QUICK = "not slow and not mpi and not gpu and not browser"
 PYTEST = pytest -n 4 --dist loadfile
 NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout=300
-IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
+IN_VENV = exec env PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m
 SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 
 # NumPy keeps to one core, as the lessons say; clusters draw no progress bars; plots stay inline;
@@ -85,7 +85,7 @@ test-lowest: $(LOWEST)/installed  ## most quick tests with the lowest versions a
 	@PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m slow tests/course/test_handout.py
 
 # No program is in reach but those of a folder with no mpiexec and no compiler beside ziglang's.
-test-bare: $(BARE)/installed  ## every lesson on a machine without MPI, ziglang its only compiler: eight minutes
+test-bare: $(BARE)/installed  ## every lesson as on a machine without MPI, ziglang its only compiler
 	@PATH="$(CURDIR)/$(BARE)/bin" $(BARE)/bin/python -m $(PYTEST) --no-loadscope-reorder $(NBVAL) notebooks
 
 browser: setup $(VENV)/browser  ## the pages in Chromium, where it is installed, without a network

@@ -186,7 +186,7 @@ class Book:
         shelves: dict[str, list[str]] = {}
         for name in self.lessons:
             shelves.setdefault(parts.part(name), []).append(name)
-        lines = [f"# {COURSE}", ""]
+        lines = [f"# {COURSE}", "", Path(__file__).with_name("welcome.md").read_text("utf-8")]
         for part, names in shelves.items():
             lines += [f"## {part}", "", "::::{grid} 1 2 3 3", ":gutter: 3", ""]
             lines += [*(line for name in names for line in self.card(name)), "::::", ""]
