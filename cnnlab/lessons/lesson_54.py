@@ -77,9 +77,10 @@ class Run(NamedTuple):
     world: World
 
 
-def run(work, serve, task, n_workers, staleness, n_updates, step, n_servers=1, **pace) -> Run:
-    """Servers and workers in the virtual world, each gradient SECONDS long; `pace` as of World."""
-    world, looks = World(n_servers + n_workers, NETWORK, **pace), [(0, 0.0, task.loss(task.start))]
+def run(work, serve, task, n_workers, staleness, n_updates, step, n_servers=1, **how) -> Run:
+    """Servers and workers in the virtual world, each gradient SECONDS long; `how` as of World."""
+    world = World(n_servers + n_workers, how.pop("network", NETWORK), **how)
+    looks = [(0, 0.0, task.loss(task.start))]
     params, updates = task.start.copy(), itertools.count(1)
 
     def watched(comm, block, gradient, missed):
