@@ -133,7 +133,7 @@ define venv
 	|| { echo "Could not make $(1): install venv (Debian, Ubuntu: apt install python3-venv)."; exit 1; }
 endef
 
-# $(call install,FOLDER,options): uv takes ten seconds for what pip needs a minute or more for. Where
+# $(call install,FOLDER,what): uv takes ten seconds for what pip needs a minute or more for. Where
 # pip is told of an index of its own, which uv would not know, or where uv fails, pip does it. Two -q
 # hide warnings about the local pip configuration; errors are still shown. Only what the course
 # imports is compiled, by the first import, which is much quicker than all there is.
@@ -142,15 +142,15 @@ define install
 	@python=$(1)/bin/python; \
 	if ! $$python -m pip config list 2>/dev/null | grep -q '[.]index-url' \
 	&& $$python $(PIP) uv && $$python -m uv pip install --quiet --python $$python \
-	  --link-mode copy --editable '.[dev]' $(2); then exit; fi; \
+	  --link-mode copy --editable $(2); then exit; fi; \
 	echo "      with pip: a minute or two"; \
-	$$python $(PIP) --no-compile --editable '.[dev]' $(2)
+	$$python $(PIP) --no-compile --editable $(2)
 endef
 
 $(VENV)/installed: pyproject.toml
 	$(call venv,$(VENV),$(PYTHON))
 	@echo "[2/2] installing NumPy, Numba, JupyterLab, MPICH, … once: half a minute or more"
-	$(call install,$(VENV))
+	$(call install,$(VENV),'.[dev]')
 	@$(VENV)/bin/python -c 'import matplotlib.pyplot, myst_nb.sphinx_ext, nbclient, numba, sklearn.datasets, sphinx_book_theme'
 	@touch $@
 
@@ -163,11 +163,11 @@ $(LOWEST)/installed: pyproject.toml | setup
 	$(call venv,$(LOWEST),$(LOWEST_PYTHON))
 	@$(VENV)/bin/python -m cnnlab.course lowest > build/lowest.txt
 	@echo "[2/2] installing the lowest versions, as listed in build/lowest.txt: half a minute or more"
-	$(call install,$(LOWEST),--constraint build/lowest.txt)
+	$(call install,$(LOWEST),'.[dev]' --constraint build/lowest.txt)
 	@touch $@
 
 $(BARE)/installed: pyproject.toml
 	$(call venv,$(BARE),$(PYTHON))
 	@echo "[2/2] installing what lessons need without MPI, and ziglang: a minute or two"
-	@$(BARE)/bin/python $(PIP) --editable '.[lessons]' ziglang symbolic pytest pytest-xdist nbval
+	$(call install,$(BARE),'.[lessons]' ziglang symbolic pytest pytest-xdist nbval)
 	@touch $@

@@ -14,7 +14,7 @@ from cnnlab.check import kinds
 from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import Network
-from cnnlab.plots.style import COLORS, colors, figure, label_ends
+from cnnlab.plots.style import colors, figure, label_ends
 from cnnlab.ranks import world as real_world
 from cnnlab.ranks.virtual import World
 from cnnlab.training import Replica, Sgd
@@ -80,8 +80,8 @@ class Run(NamedTuple):
 def run(work, serve, task, n_workers, staleness, n_updates, step, n_servers=1, **how) -> Run:
     """Servers and workers in the virtual world, each gradient SECONDS long; `how` as of World."""
     world = World(n_servers + n_workers, how.pop("network", NETWORK), **how)
-    looks = [(0, 0.0, task.loss(task.start))]
-    params, updates = task.start.copy(), itertools.count(1)
+    looks, updates = [(0, 0.0, task.loss(task.start))], itertools.count(1)
+    params = task.start.copy()
 
     def watched(comm, block, gradient, missed):
         step(block, gradient, missed)
@@ -113,14 +113,11 @@ def on_ranks(work: Callable, serve: Callable, staleness: float, n_updates: int, 
 
 
 @figure
-def timelines(runs: Mapping[str, Run]) -> Sequence[Axes]:
-    """Draw who computes (green) and who waits (grey) when, a panel for each run."""
+def timelines(runs: Mapping[str, Run], draw: Callable[[Axes, Run], None]) -> Sequence[Axes]:
+    """Draw runs, a panel for each, in which `draw` shows who computes and who waits when."""
     _, axes = plt.subplots(len(runs), 1, figsize=(8, 0.9 + 1.2 * len(runs)), sharex=True)
     for ax, (name, one) in zip(axes, runs.items(), strict=True):
-        for kind, color in (("compute", COLORS["threads"]), ("wait", "#cccccc")):
-            for e in (e for e in one.world.events if e.kind == kind):
-                span = [(1e6 * e.begin, 1e6 * (e.end - e.begin))]
-                ax.broken_barh(span, (e.rank - 0.35, 0.7), color=color, ec="white", lw=0.5)
+        draw(ax, one)
         ax.set_title(name, fontsize=10, loc="left")
         labels = ["server", *(f"worker {rank}" for rank in range(1, one.world.size))]
         ax.set_yticks(range(one.world.size), labels, fontsize=8)
@@ -219,9 +216,8 @@ def as_backup(serve) -> str:
 
     slow = run(work, serve, Parabola(), 6, 2, 20, step, speed={1: 9.0, 2: 9.0}).world.seconds
     if len(sums) != 20 or not np.allclose(sums, 4):
-        return (
-            f"20 steps, each along 4 gradients of the present parameters: got {np.round(sums, 2)}"
-        )
+        got = np.round(sums, 2)
+        return f"20 steps, each along 4 gradients of the present parameters: got {got}"
     return f"slow workers hold it up, for {slow / SECONDS:.0f} gradients" * (slow > 40 * SECONDS)
 
 
