@@ -170,4 +170,5 @@ $(BARE)/installed: pyproject.toml
 	$(call venv,$(BARE),$(PYTHON))
 	@echo "[2/2] installing what lessons need without MPI, and ziglang: a minute or two"
 	$(call install,$(BARE),'.[lessons]' ziglang symbolic pytest pytest-xdist nbval)
+	@$(BARE)/bin/python -c 'import ipykernel.kernelapp, matplotlib.pyplot, nbval, numba, scipy.stats, sklearn.datasets'
 	@touch $@
