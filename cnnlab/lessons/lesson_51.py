@@ -17,7 +17,7 @@ from cnnlab.check.inputs import TRANSFORMED
 from cnnlab.check.kinds import empty
 from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import CONTRACT
-from cnnlab.measure import timing
+from cnnlab.measure import machine, timing
 from cnnlab.measure.timing import digits
 from cnnlab.network import Conv, Dense, MaxPool, Network, ReLU, Sigmoid
 from cnnlab.plots import charts
@@ -33,9 +33,7 @@ BUFFERS = 2**17  # bytes that NumPy takes now and then, whatever the size
 
 
 BLOCK = Conv(32, 5), ReLU()
-NETWORK = Network(
-    (Conv(16, 5), ReLU(), *BLOCK, *BLOCK, *BLOCK, MaxPool(4), Dense(10), Sigmoid()),
-)
+NETWORK = Network((Conv(16, 5), ReLU(), *BLOCK, *BLOCK, *BLOCK, MaxPool(4), Dense(10), Sigmoid()))
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,12 @@ def memory(batch: int, needed: Mapping[str, Sequence[int]], network: Network = N
 
 
 @measured
-def over_sizes(panels: Mapping[str, Mapping[tuple[str, int], np.ndarray]]) -> np.ndarray:
-    """Draw µs for each image over the size of a micro-batch, in panels.
+def over_sizes(panels: Mapping[str, Mapping], costs: Mapping) -> np.ndarray:
+    """Draw µs for each image over the size of a micro-batch, in panels, and where caches end.
 
-    A panel has the median and its interval in seconds, by (way, images).
+    By (way, images), a panel has the median and its interval in seconds, `costs` seconds and bytes.
     """
+    caches = machine.describe()["caches"] or {}
     _, axes = plt.subplots(1, len(panels), figsize=(10, 3.8), sharey=True)
     for ax, (name, timings) in zip(axes, panels.items(), strict=True):
         methods, sizes = (list(dict.fromkeys(one)) for one in zip(*timings, strict=True))
@@ -140,12 +139,19 @@ def over_sizes(panels: Mapping[str, Mapping[tuple[str, int], np.ndarray]]) -> np
             middle, low, high = 1e6 * np.array([timings[way, n] for n in sizes]).T
             error = middle - low, high - middle
             ax.errorbar(sizes, middle, error, fmt="o-", color=ink, markersize=4, label=way)
+            rooms = [costs[way, n][1] for n in sizes]
+            for level in ("L2", "L3"):
+                n = np.interp(caches.get(level, np.inf), rooms, sizes, left=np.nan, right=np.nan)
+                if n > 0:  # else the workspaces are all smaller, or all larger
+                    point = n, np.interp(np.log(n), np.log(sizes), middle)
+                    ax.plot(*point, "|", color=ink, markersize=18, markeredgewidth=2)
+                    note(ax, level, point, (0, -20), color=ink, ha="center")
         ax.set_xscale("log")
         ax.minorticks_off()
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.set(title=name, xlabel="images in a micro-batch", ylim=(0, None))
     axes[0].set_ylabel("µs for each image")
-    axes[-1].legend(frameon=False, loc="lower right")
+    axes[0].legend(frameon=False, loc="lower left", ncols=3)
     return axes
 
 
@@ -178,20 +184,13 @@ def front(plans: Sequence, whole: Mapping, run: Sequence[tuple[float, float]]) -
 
 @measured
 def over_time(steps: Mapping[str, tuple[Mapping, float]]) -> np.ndarray:
-    """Draw the workspace of each call while a step runs, in the colour of its largest piece's way.
-
-    A step has plans, and the bytes reserved for it, a line.
-    """
+    """Draw each call's workspace while a step runs: a step has plans and reserved bytes, a line."""
     _, axes = plt.subplots(len(steps), 1, figsize=(9, 1.7 * len(steps)), sharex=True, sharey=True)
     for ax, (name, (plans, reserved)) in zip(axes, steps.items(), strict=True):
         begin = 0.0
         for seconds, workspace, pieces in plans.values():
-            look = {
-                "color": colors([max(pieces, key=lambda p: p[1])[0]]),
-                "edgecolor": "white",
-                "align": "edge",
-            }
-            ax.bar(begin, max(workspace / MIB, 0.03), 1e3 * seconds, **look)
+            look = {"color": colors([max(pieces, key=lambda p: p[1])[0]]), "edgecolor": "white"}
+            ax.bar(begin, max(workspace / MIB, 0.03), 1e3 * seconds, align="edge", **look)
             begin += 1e3 * seconds
         ax.axhline(reserved / MIB, color=INK, linewidth=1)
         ax.set_title(f"{name}: {in_bytes(reserved)} reserved", fontsize=9, loc="left")
