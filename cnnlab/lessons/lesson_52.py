@@ -1,6 +1,6 @@
 """Lesson 52: what its layers need, pictures of plans and of what ranks hold, and the exercises."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -73,11 +73,13 @@ def pair() -> Axes:
     return ax
 
 
-def tasks(ax: Axes, spans: Spans, framed: Callable) -> None:
-    """Draw which rank does which task when: a row for each rank, a number for each micro-batch."""
+def tasks(ax: Axes, spans: Spans, framed: Collection, now: float) -> None:
+    """Draw the tasks begun until now: a row for each rank, a number for each micro-batch."""
     ranks = range(1 + max(rank for rank, *_ in spans))
     for (rank, kind, i), (begin, end) in spans.items():
-        edge = INK if framed(rank, kind, i) else "white"
+        if begin > now:
+            continue
+        edge = INK if (rank, kind, i) in framed else "white"
         look = {"color": KINDS[kind][1], "edgecolor": edge, "linewidth": 1.3}
         ax.barh(rank, end - begin, 0.8, begin, zorder=2 + (edge == INK), **look)
         at = {"transform": ax.transData, "ha": "center", "va": "center", "fontsize": 7}
@@ -98,7 +100,7 @@ def plans(group: Mapping[str, Spans]) -> np.ndarray:
         if not full:  # the last micro-batch still goes down; its W is the last task of all
             chain |= {(rank, "B", m) for rank in range(last)}
             chain ^= {(0, "W", m), (last, "W", m)}
-        tasks(ax, spans, lambda *key, chain=chain: key in chain)
+        tasks(ax, spans, chain, end)
         ax.set_title(f"{name}: {end:g} units", fontsize=10, loc="left")
     shown = {kind for spans in group.values() for _, kind, _ in spans}
     keys = [Patch(color=color, label=label) for k, (label, color) in KINDS.items() if k in shown]
@@ -109,10 +111,7 @@ def plans(group: Mapping[str, Spans]) -> np.ndarray:
 
 
 def steps(group: Mapping[str, Spans]) -> Stepper:
-    """A stepper through plans below each other: a frame for each time at which tasks begin.
-
-    The tasks that begin are framed; counted are the micro-batches that each rank holds.
-    """
+    """Step through plans: what begins is framed, with its message; what ranks hold is counted."""
     frames, captions = [], []
     for now in sorted({begin for spans in group.values() for begin, _ in spans.values()}):
         counts = []
@@ -120,15 +119,17 @@ def steps(group: Mapping[str, Spans]) -> Stepper:
             page = Figure((4.4, 1.3 * len(group) + 0.2))
             panels = page.subplots(len(group), 1, sharex=True)
             for ax, (name, spans) in zip(panels, group.items(), strict=True):
-                begun = {key: span for key, span in spans.items() if span[0] <= now}
-                starts = {key for key, span in begun.items() if span[0] == now}
-                tasks(ax, begun, lambda *key, starts=starts: key in starts)
+                starts = {key for key, (begin, _) in spans.items() if begin == now}
+                tasks(ax, spans, starts, now)
+                for rank, kind, i in sorted(starts):
+                    other = rank - 1 if kind == "F" else rank + 1
+                    if (other, kind, i) in spans:
+                        sent = spans[other, kind, i][1], other
+                        ax.annotate("", (now, rank), sent, arrowprops={"arrowstyle": "->"})
                 kept = [0] * (1 + max(rank for rank, *_ in spans))
-                for (rank, kind, _), (_, end) in begun.items():
-                    kept[rank] += (kind == "F") - (kind == "B" and end <= now)
+                for (rank, kind, _), (begin, end) in spans.items():
+                    kept[rank] += (kind == "F" and begin <= now) - (kind == "B" and end <= now)
                 ax.set(title=name, xlim=(0, max(end for _, end in spans.values())))
-                ax.set_yticks(range(len(kept)), [f"rank {rank}" for rank in range(len(kept))])
-                as_rows(ax, kept)
                 counts.append(f"{name}: ranks hold {', '.join(map(str, kept))}")
         frames.append(page)
         captions.append(f"Time {now:g}. {'; '.join(counts)} micro-batches.")
