@@ -64,7 +64,7 @@ def arrows(ax: Axes, matrix: np.ndarray, path: np.ndarray, t: int, parts: Mappin
 @figure
 def panels(lines: Mapping[str, Mapping], y: str, dots: Mapping | None, ticks) -> np.ndarray:
     """Draw lines (x, y) by name, a panel for each unit; ideals are dashed, dots are seeds."""
-    _, axes = plt.subplots(1, len(lines), figsize=(10, 3.4), sharey=True, squeeze=False)
+    _, axes = plt.subplots(1, len(lines), figsize=(10, 3.4), sharey=bool(y), squeeze=False)
     for ax, (unit, each) in zip(axes[0], lines.items(), strict=True):
         for color, (name, seeds) in zip(colors(list(each)), each.items(), strict=True):
             ideal = {"linestyle": "--", "color": GREY} if "ideal" in name else {"color": color}
