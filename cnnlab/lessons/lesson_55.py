@@ -102,24 +102,24 @@ def lines(curves: Mapping[str, Sequence[float]], x: str, y: str) -> Axes:
 def frame(values: Mapping[str, np.ndarray], graphs: Mapping, errors: Mapping, lam: Mapping):
     """A figure: models of ranks on circles, whom they hear next, and how far apart they were."""
     with style():
-        page = Figure((7.2, 4.3))
+        page = Figure((7.2, 5.0))
         grid = page.add_gridspec(2, len(values), height_ratios=(3, 2))
         below = page.add_subplot(grid[1, :])
         for k, (name, model) in enumerate(values.items()):
             ax, n = page.add_subplot(grid[0, k]), len(model)
             x, y = (f(2 * np.pi * np.arange(n) / n) for f in (np.sin, np.cos))
             for i, j in zip(*np.nonzero(graphs[name]), strict=True):
-                ax.plot(x[[i, j]], y[[i, j]], color="#999999", linewidth=1)
-            ax.vlines(x, y, y + model, color=COLORS["threads"], linewidth=6)
-            ax.plot(x, y, "o", color=INK, markersize=4)
-            ax.set(xlim=(-1.3, 1.3), ylim=(-1.6, 2.1), title=name)
+                ax.plot(x[[i, j]], y[[i, j]], color="#999999", linewidth=0.6)
+            ax.vlines(x, y, y + 2.5 * model, color=COLORS["threads"], linewidth=6)
+            ax.plot(x, y, "o", color=INK, markersize=3)
+            ax.set(xlim=(-1.3, 1.3), ylim=(-1.2, 3.6), title=name)
             ax.set_axis_off()
             shown = np.arange(5 if lam[name] > 0.01 else 1)
             line = below.semilogy(errors[name][0] * lam[name] ** shown, "--", linewidth=0.8)
             there = [error for error in errors[name] if error > 1e-9]
             below.semilogy(there, "o-", color=line[0].get_color(), label=name)
         below.set(xlabel="meetings", ylabel="consensus error", ylim=(0.01, 2), xticks=range(5))
-        below.legend(title="dashed: by λ", fontsize=8, loc="lower left")
+        below.legend(title="dashed: by λ", fontsize=8, loc="upper right", ncols=3)
     return page
 
 
