@@ -43,8 +43,9 @@ def lines(curves: Mapping, x: str, y: str, goal: Sequence, bound=None, pale=()) 
 
 def bars(ax: Axes, title: str, drawn: Mapping[str, np.ndarray]) -> None:
     """Bars of eight numbers side by side for each array: a frame of a stepper."""
+    wide = 0.78 / len(drawn)
     for k, ((name, values), color) in enumerate(zip(drawn.items(), colors(drawn), strict=True)):
-        ax.bar(np.arange(8) + 0.38 * k, values, 0.36, color=color, label=name)
+        ax.bar(np.arange(8) + wide * k, values, 0.95 * wide, color=color, label=name)
     ax.axhline(0, color=INK, linewidth=0.8)
     ax.set(ylim=(-4.5, 4.5), xticks=[], title=title)
     ax.legend(fontsize=8, loc="lower left", ncols=2)
@@ -52,16 +53,17 @@ def bars(ax: Axes, title: str, drawn: Mapping[str, np.ndarray]) -> None:
 
 @figure
 def over_noise(line: Sequence, measured: Mapping[str, Sequence]) -> Axes:
-    """Draw float32's (noise, accuracy) as a line; (noise, bias, accuracy, name) by kind as dots."""
-    _, ax = plt.subplots(figsize=(6.5, 3.6))
-    ax.plot(*np.transpose(line), ".-", color=INK, linewidth=1.2, label="float32, batch 3 to 256")
-    for color, (kind, points) in zip(colors(list(measured)), measured.items(), strict=True):
-        noise, bias, share, _ = zip(*points, strict=True)
-        ax.plot(noise, share, "o", color=color, label=kind)
-        for at, off, y in zip(noise, bias, share, strict=True):
-            ax.text(at * 1.06, y, f"{off:.0%}", color=color, fontsize=8, va="top")
-    ax.set(xscale="log", xlabel="noise, float32's at batch 16 is 1", ylabel="test accuracy")
-    ax.yaxis.set_major_formatter("{x:.0%}")
+    """Draw float32's (noise, text, accuracies) as a line, others' by kind as dots; 95 % bars."""
+    _, ax = plt.subplots(figsize=(6.5, 4.2))
+    rows = {"float32, batch 3 to 256": line} | measured
+    for color, (kind, points) in zip([INK, *colors(measured)], rows.items(), strict=True):
+        noise, texts, shares = zip(*points, strict=True)
+        mean, half = 100 * np.mean(shares, 1), 278 * np.std(shares, 1, ddof=1) / 5**0.5
+        ax.errorbar(noise, mean, half, None, ".-" if color == INK else "o", color=color, label=kind)
+        look = {"color": color, "fontsize": 8, "va": "bottom" if "chance" in kind else "top"}
+        for at, y, text in zip(noise, mean, texts, strict=True):
+            ax.text(at * 1.06, y, text, look)
+    ax.set(xscale="log", xlabel="noise, float32's at batch 16 is 1", ylabel="% right")
     ax.axvline(1, color=GREY, linestyle=":")
     ax.legend(fontsize=8)
     return ax
@@ -73,11 +75,13 @@ def sums(rates: Sequence, seen: Mapping, predicted: Mapping, crossings: Mapping)
     _, ax = plt.subplots(figsize=(6.5, 3.3))
     ends, x = [], np.array(rates) / 1e6
     for color, (name, ms) in zip(colors(list(seen)), seen.items(), strict=True):
-        ax.plot(x, predicted[name], color=color, linewidth=1.2)
-        ax.plot(x, ms, "o", color=color, markersize=4)
+        ax.plot(x, predicted[name], x, ms, "o", color=color, linewidth=1.2, markersize=4)
         ends.append((x[-1], predicted[name][-1], name, color))
         if x[0] < (at := crossings.get(name, 0) / 1e6) < x[-1]:
             ax.axvline(at, color=color, linestyle=":", linewidth=1.2)
+            look = {"color": color, "fontsize": 8, "ha": "center", "backgroundcolor": "white"}
+            spot = at, 0.93 - 0.1 * len(ax.texts)
+            ax.text(*spot, f"{at:,.0f}", look, transform=ax.get_xaxis_transform())
     ax.set(xscale="log", yscale="log", ylabel="virtual ms a sum")
     ax.set_xlabel("bandwidth (MB/s); lines: predicted, dots: seen, dotted: crossings predicted")
     ax.xaxis.set_major_formatter("{x:g}")
