@@ -15,6 +15,7 @@ from cnnlab import data
 from cnnlab.check import kinds
 from cnnlab.kernels import find
 from cnnlab.network import AveragePool, Conv, Dense, MaxPool, Network, Pool, ReLU, Sigmoid
+from cnnlab.plots.stepper import Stepper, stepper
 from cnnlab.plots.style import COLORS, GREY, INK, OTHERS, as_rows, figure
 from cnnlab.training.loop import accuracy
 from cnnlab.training.method import Method
@@ -90,6 +91,25 @@ def timelines(pools: Mapping) -> np.ndarray:
     return axes
 
 
+def rungs(results: Mapping, spans: list) -> Stepper:
+    """Halving, a frame a result: configurations beside each other, their scores on the rungs."""
+    spans, frames, captions = sorted(spans, key=lambda span: span[2]), [], []
+    columns = list(dict.fromkeys(id(trial.config) for trial in results))
+    scores = {(columns.index(id(t.config)), t.note): r.score for t, r in results.items()}
+    for (worker, _, now), (place, score) in zip(spans, scores.items(), strict=True):
+        page, ax = plt.subplots(figsize=(5, 2.5), layout="constrained")
+        begun = {at: span for at, span in zip(scores, spans, strict=True) if span[1] <= now}
+        for (x, k), (w, _, end) in begun.items():
+            text, ink = (f"{scores[x, k]:.1f}", INK) if end <= now else (f"w{w}", OTHERS[1])
+            box = {"facecolor": "#d5e3ef" if (x, k + 1) in begun else "white", "edgecolor": ink}
+            ax.text(x, k, text, color=ink, ha="center", va="center", fontsize=8, bbox=box)
+        ax.set(xlim=(-1, len(columns)), ylim=(-1, 3), xticks=[], yticks=range(3), ylabel="rung")
+        after = [f", then trains for rung {k}" for (_, k), s in begun.items() if s[1] == now]
+        captions.append(f"Worker {worker} scores {score:.2f} on rung {place[1]}{''.join(after)}.")
+        frames.append(page)
+    return stepper(frames, title="ASHA: scores; blue: promoted; w1: on worker 1", captions=captions)
+
+
 @figure
 def paths(runs: Mapping[str, np.ndarray]) -> np.ndarray:
     """Draw the paths (2, turns, 2) of two members over θ₀ and θ₁, a panel for each variant."""
@@ -106,10 +126,7 @@ def paths(runs: Mapping[str, np.ndarray]) -> np.ndarray:
 
 @figure
 def race(raced: Mapping[str, list[Mapping]], effects: Mapping[str, tuple]) -> np.ndarray:
-    """Draw the median best score over epochs, and each method's lead over random search.
-
-    `raced` has the results of each run, by method; `effects` (low, mean, high), in points.
-    """
+    """Draw best scores over epochs, median and middle half, and leads (low, mean, high)."""
     _, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), width_ratios=(3, 2))
     colors = dict(zip(raced, (GREY, *OTHERS), strict=False))
     for name, runs in raced.items():
@@ -117,9 +134,11 @@ def race(raced: Mapping[str, list[Mapping]], effects: Mapping[str, tuple]) -> np
         best = [np.maximum.accumulate([r.score for r in results.values()]) for results in runs]
         grid = np.arange(max(e[0] for e in spent), min(e[-1] for e in spent) + 1)
         best = [b[np.searchsorted(e, grid, "right") - 1] for b, e in zip(best, spent, strict=True)]
-        left.step(grid, np.median(best, axis=0), where="post", color=colors[name], label=name)
-    left.set(xlabel="epochs trained", ylabel="best score so far, median", ylim=(0.6, 1))
-    left.yaxis.set_major_formatter("{x:.0%}")
+        low, median, high = np.percentile(best, (25, 50, 75), axis=0)
+        left.step(grid, median, where="post", color=colors[name], label=name)
+        left.fill_between(grid, low, high, step="post", color=colors[name], alpha=0.13)
+    left.set(xlabel="epochs trained", ylabel="best so far: median, middle half", ylim=(0.8, 1))
+    left.set_yticks(np.arange(80, 101, 5) / 100, [f"{n}%" for n in range(80, 101, 5)])
     left.legend(frameon=False, fontsize=9)
     for row, (name, (low, mean, high)) in enumerate(effects.items()):
         right.plot([low, high], [row, row], color=colors.get(name, INK), linewidth=2)
@@ -227,7 +246,5 @@ def challenge(mine: Callable, in_parallel: Callable, best: float) -> float | Non
     run, seeds = functools.partial(in_parallel, **one), range(100, 105)
     results = [mine(run, np.random.default_rng(seed)).values() for seed in seeds]
     outcome = [max(result.score for result in each) for each in results]
-    print(
-        f"{np.mean(outcome):.1%} held out, the mean of five seeds; the best of the race {best:.1%}"
-    )
+    print(f"{np.mean(outcome):.1%} held out, the mean of five seeds; best of the race {best:.1%}")
     return float(np.mean(outcome))
