@@ -8,7 +8,8 @@ import numpy as np
 
 from cnnlab.check import kinds
 from cnnlab.measure import planner
-from cnnlab.plots.style import GREY, INK, OTHERS, as_rows, colors, figure, label_ends
+from cnnlab.plots.stepper import Stepper, stepper
+from cnnlab.plots.style import INK, OTHERS, as_rows, colors, figure
 
 LIES = (
     "accuracy ignored", "training accuracy", "tuning left out", "outdated base", "kernels only",
@@ -155,12 +156,6 @@ def challenge(variant: str, link: str, batch: int) -> float | None:
 Claim = tuple[str, Mapping[str, float], str, str]
 
 
-def tell(shown: Sequence[Claim], named: Sequence) -> None:
-    """Print what a check of each claim finds, if `named` has a word for it, not `...`."""
-    for number, ((*_, truth), word) in enumerate(zip(shown, named, strict=True), 1):
-        print(f"{number} {'first name its lie' if word is ... else truth}")
-
-
 @figure
 def draw_claims(shown: Sequence[Claim]):
     """Draw claims with the bars that are shown for them, numbered, two in a row."""
@@ -200,9 +195,8 @@ def draw_errors(errors: Mapping[str, Sequence[float]], parts: Sequence[str]):
     _, ax = plt.subplots(figsize=(8, 4.5))
     for k, part in enumerate(parts):
         where = np.arange(len(names)) + (k - 0.5) * 0.36
-        ax.barh(
-            where, [100 * errors[name][k] for name in names], 0.34, label=part, color=OTHERS[3 * k]
-        )
+        values = [100 * errors[name][k] for name in names]
+        ax.barh(where, values, 0.34, label=part, color=OTHERS[3 * k])
     ax.axvline(0, color=INK, linewidth=1.2)
     ax.set_yticks(range(len(names)), names)
     ax.set_xlabel("planned less measured, % of measured")
@@ -213,21 +207,38 @@ def draw_errors(errors: Mapping[str, Sequence[float]], parts: Sequence[str]):
 
 
 @figure
-def draw_over_bandwidth(bandwidths: Sequence[float], seconds: Mapping[str, Sequence[float]]):
-    """Draw seconds over the bandwidth of links, fast ones first; those that win have a colour."""
-    _, ax = plt.subplots(figsize=(8, 5))
-    mega, best = np.array(bandwidths) / 1e6, np.array(list(seconds.values())).argmin(0)
-    winners = [name for k, name in enumerate(seconds) if k in best]
-    color = dict.fromkeys(seconds, GREY) | dict(zip(winners, colors(winners), strict=True))
-    for name, values in seconds.items():
-        ax.plot(
-            mega, values, "o-", markersize=4, color=color[name], linewidth=1 + (name in winners)
-        )
-    ax.set(xscale="log", yscale="log", xlabel="bandwidth, MB/s: from fast to slow")
-    ax.set(ylabel="seconds to the accuracy", xlim=(mega.max(), mega.min()))
-    ax.xaxis.set_major_formatter("{x:,g}")
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.figure.canvas.draw()  # limits are final now
-    last = mega.argmin()
-    label_ends(ax, [(mega[last], y[last], name, color[name]) for name, y in seconds.items()])
+def draw_winners(links: Sequence[tuple], seconds: Mapping[str, Sequence], sure: Sequence[bool]):
+    """Draw the fastest on links of some latencies (µs) and bandwidths; hatched where not sure."""
+    _, ax = plt.subplots(figsize=(8, 4))
+    rows, columns = (list(dict.fromkeys(places)) for places in zip(*links, strict=True))
+    best = [min(seconds, key=lambda name: seconds[name][k]) for k in range(len(links))]
+    for k, (name, color) in enumerate(zip(best, colors(best), strict=True)):
+        y, x = rows.index(links[k][0]), columns.index(links[k][1])
+        look = {"color": color, "alpha": 0.45, "hatch": None if sure[k] else "//"}
+        ax.barh(y, 1, 1, x - 0.5, edgecolor="white", linewidth=2, **look)
+        text = f"{textwrap.fill(name, 11)}\n{seconds[name][k]:.3f} s"
+        ax.text(x, y, text, ha="center", va="center", fontsize=10)
+    ax.set(xlabel="bandwidth, MB/s", ylabel="latency, µs", xmargin=0, ymargin=0)
+    ax.set_xticks(range(len(columns)), [f"{rate / 1e6:,g}" for rate in columns])
+    ax.set_yticks(range(len(rows)), rows)
     return ax
+
+
+def supersteps(steps: Mapping, latency: float, bandwidth: float) -> Stepper:
+    """A step of each method as one superstep: what ranks compute, and send to each other."""
+    frames, captions = [], []
+    for name, one in steps.items():
+        page, (left, right) = plt.subplots(1, 2, figsize=(6, 2.8), layout="constrained")
+        ms, kB, ranks = 1e3 * one.computed, one.sent / 1e3, range(len(one.sent))
+        left.barh(ranks, ms, color=np.where(ms == ms.max(), OTHERS[1], OTHERS[0]))
+        left.set(xlabel="computes, ms", ylabel="rank", yticks=ranks, ylim=(len(ms) - 0.5, -0.5))
+        right.imshow(kB, cmap="Blues", vmax=2 * kB.max())
+        for (row, column), n in np.ndenumerate(kB):
+            right.text(column, row, f"{n:.0f}", ha="center", va="center")
+        right.set(xlabel="to rank", ylabel="from rank", title="kB sent", yticks=ranks)
+        whole = superstep_model.model()([(one.computed, one.sent)], latency, bandwidth)
+        h = max(*kB.sum(0), *kB.sum(1))
+        said = f"{name}: the slowest rank computes {ms.max():.2f} ms, h is {h:.0f} kB"
+        captions.append(f"{said}; {1e3 * whole:.2f} ms in all, played {1e3 * one.seconds:.2f} ms.")
+        frames.append(page)
+    return stepper(frames, title="A step as one superstep", captions=captions)
