@@ -74,7 +74,7 @@ def climb(rungs: Mapping[str, Sequence[Callable]], x, w, b) -> dict:
         for k, part in enumerate(steps, 1):
             key = name if k == len(each) else (name, part)
             calls[key] = lambda some=tuple(each[:k]): [call() for call in some]
-    return measure.compare(calls, checks=checks, repeats=41, min_time=2e-3)  # caches are warm
+    return measure.compare(calls, checks=checks, repeats=25, min_time=2e-3)  # caches are warm
 
 
 def parts(timings: Mapping) -> dict[str, dict[str, float]]:

@@ -23,9 +23,10 @@ def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
     rivals = bench.contestants(["vector", "threads"], data, batch, n_threads, None)
     own = bench.OnTheirOwn(rivals["vector"], n_threads)
     own.order = own.order[: 32 * batch]  # of its 128 steps: far longer than it takes to start
+    rivals["vector"].n_steps = rivals["threads"].n_steps = 32
     others = {f"{n} on their own": functools.partial(own, n) for n in (1, n_threads)}
     with own.threads:
-        return bench.step_times(rivals, others=others, repeats=15, min_time=0.02)
+        return bench.step_times(rivals, others=others, repeats=15, min_time=0.01)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -87,21 +88,21 @@ def joins(panels: Mapping[str, tuple[Sequence[Span], Timing]], ideal: float) -> 
 
 
 def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
-    """Step through schedules on virtual cores: in a frame, each begins its next task, or joins.
+    """Step through schedules on virtual cores: in a frame, each begins two tasks more, or joins.
 
     All plans have as many tasks; `ideal` is the time of an even share.
     """
     n, gap, pages = len(next(iter(plans.values()))), n_cores + 1.8, []
     most = max(span[3] for spans in plans.values() for span in spans)
-    for k in range(n + 1):
+    for k in (*range(1, n, 2), n):
         with style():
             page = Figure((4.2, 0.75 * len(plans)))
             ax = page.subplots()
         for top, (name, spans) in zip(np.arange(len(plans)) * gap, plans.items(), strict=True):
             done = sorted(spans, key=lambda span: span[2])[: k + 1]
             bars(ax, [(top + core, *rest) for core, *rest in done], n)
-            core, _, begin, end = done[-1]
-            ax.barh(top + core, end - begin, 0.8, begin, fc="none", ec=INK, lw=1.5 * (k < n))
+            for core, _, begin, end in done[-2 * (k < n) :][:2]:
+                ax.barh(top + core, end - begin, 0.8, begin, fc="none", ec=INK, lw=1.5)
             last = max(span[3] for span in spans)
             idle = n_cores * last - sum(end - begin for *_, begin, end in spans)
             end_of = f": joins at {last:.2f}, idle {idle:.2f}" * (k == n)
@@ -111,7 +112,7 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
         ax.set(xlim=(0, 1.02 * most), ylim=(gap * len(plans) - 1.2, -1.7))
         ax.axis("off")
         pages.append(page)
-    captions = [f"Task {k + 1} of {n} begins." for k in range(n)]
+    captions = [f"Tasks {k} and {k + 1} of {n} begin." for k in range(1, n, 2)]
     captions.append("The join: how late is it, and how long did cores wait?")
     return stepper.stepper(
         pages, title="Fork, tasks, join on four virtual cores", captions=captions

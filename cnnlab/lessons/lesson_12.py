@@ -36,7 +36,7 @@ def timed(name: str, kernels: Mapping, n_images: int = 8) -> dict[str, Timing]:
         arrays[-1][:] = np.nan
         bench.checked(name, key, kernel, arrays, ())
     calls = {key: functools.partial(kernel, *arrays) for key, kernel in kernels.items()}
-    return measure.compare(calls, repeats=61)
+    return measure.compare(calls, repeats=17)
 
 
 def by_length(kernels: Mapping, lengths: Sequence[int], one: str, other: str) -> dict:
@@ -51,7 +51,7 @@ def by_length(kernels: Mapping, lengths: Sequence[int], one: str, other: str) ->
         for key, call in calls.items():
             call()
             measure.same(z, exact, name=f"{key}, rows of {n}")
-        for key, timing in measure.compare(calls, repeats=31).items():
+        for key, timing in measure.compare(calls, repeats=11).items():
             result[key][n] = bench.scaled(timing, 1 / (25 * z.size))
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}

@@ -83,7 +83,7 @@ if __name__ == "__main__":
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIED = "a rank died without a traceback: it was killed, or ran out of memory"
 # The controller registers a rank after two heartbeats, by default three seconds apart.
-HEARTBEAT = ["--HeartMonitor.period=200", "--HeartMonitor.max_heartmonitor_misses=150"]
+HEARTBEAT = ["--HeartMonitor.period=100", "--HeartMonitor.max_heartmonitor_misses=300"]
 # Of the transports of UCX, libfabric and Open MPI, those that no other machine reaches.
 ONE_MACHINE = {
     "UCX_TLS": "self,sm",
@@ -291,7 +291,7 @@ def configuration(mpiexec: str, name: str, n_threads: int) -> Config:
     if "Open MPI" in version or "OpenRTE" in version:
         options = ["--oversubscribe", "--bind-to", "none"]
         ranks |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    config = Config()
+    config = Config(Cluster={"delay": 0})  # engines wait for the controller by themselves
     config.LocalControllerLauncher.environment = environment
     config.MPIEngineSetLauncher.environment = ranks
     # MPICH's mpiexec listens to other machines, the gforker beside it does not. So does Open MPI's,

@@ -69,7 +69,7 @@ def folder(name: str) -> Path:
 
 
 ROOMS = "kernels", "distributed/compressors"  # whose compiled functions are kept, and those of
-ALSO = "ranks/sparse.py", "ranks/schedules.py"
+ALSO = "ranks/sparse.py", "ranks/schedules.py", "cuda/emulator/cache.py", "lessons/lesson_06.py"
 
 
 def source_files() -> list[Path]:

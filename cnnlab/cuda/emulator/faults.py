@@ -301,20 +301,16 @@ class Accesses:
         """
         if not len(rows):
             return
-        _, group = np.unique(keys[rows], return_inverse=True)
-        n = group.max() + 1
-        flags, who = self.flags[rows], who[rows].astype(np.int64)
-        most, least = np.zeros(n, np.int64), np.full(n, np.iinfo(np.int64).max)
-        np.maximum.at(most, group, who)
-        np.minimum.at(least, group, who)
-        writes = np.bincount(group, flags & WRITE > 0, n) > 0
-        plain = np.bincount(group, flags & ATOMIC == 0, n) > 0
-        bad = (most > least) & writes & plain
-        order = np.argsort(group, kind="stable")
-        starts = np.searchsorted(group[order], np.flatnonzero(bad))
+        flags, who, keys = self.flags[rows], who[rows], keys[rows]
+        order = np.argsort(keys, kind="stable")  # key by key
+        first = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))
+        most, least = (extreme.reduceat(who[order], first) for extreme in (np.maximum, np.minimum))
+        writes = np.bitwise_or.reduceat(flags[order] & WRITE, first) > 0
+        plain = np.bitwise_and.reduceat(flags[order] & ATOMIC, first) == 0
+        groups, ends = np.flatnonzero((most > least) & writes & plain), np.append(first, len(rows))
         # One example per set of lines will do, and there are few sets: some 500 groups show all.
-        for start in starts[:: 1 if partly else max(1, len(starts) // 500)]:
-            members = order[start : np.searchsorted(group[order], group[order[start]], "right")]
+        for group in groups[:: 1 if partly else max(1, len(groups) // 500)]:
+            members = order[ends[group] : ends[group + 1]]
             writers = members[flags[members] & WRITE > 0]
             writers = writers[np.argsort(flags[writers] & ATOMIC, kind="stable")]
             first = (writers[0], *writers[who[writers] != who[writers[0]]][:1])

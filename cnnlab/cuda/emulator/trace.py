@@ -19,12 +19,15 @@ class Trace(Accesses):
         a GPU whose warps come together again after each branch and loop. `write` selects writes
         (True) or reads (False). Raises ValueError for an unknown array.
         """
+        rows, edges = self._by_request(name, write)
+        return np.split(rows, edges) if len(rows) else []
+
+    def _by_request(self, name: str, write: bool | None) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of all requests, one request after the other, and where the next ones begin."""
         mine = self.array == self._number(name)
         if write is not None:
             mine &= (self.flags & WRITE > 0) == write
         rows = np.flatnonzero(mine)
-        if not len(rows):
-            return []
         one = joined(self.place[rows], self.step[rows], self.block[rows], self.thread[rows])
         order = np.argsort(one, kind="stable")
         rows, one, count = rows[order], one[order], np.arange(len(rows))
@@ -32,8 +35,7 @@ class Trace(Accesses):
         warp = self.thread[rows] // WARP
         keys = joined(self.place[rows], self.step[rows], self.block[rows], warp, passed)
         order = np.argsort(keys, kind="stable")  # which keeps the threads in their order
-        edges = np.flatnonzero(np.diff(keys[order])) + 1
-        return np.split(rows[order], edges)
+        return rows[order], np.flatnonzero(np.diff(keys[order])) + 1
 
     def _number(self, name: str) -> int:
         """Which array has the name; arguments that overlap are one array with several names."""
@@ -48,22 +50,26 @@ class Trace(Accesses):
 
         32 neighbours of 4 bytes need 4 sectors if the first lies at the start of one.
         """
-        requests = self._bytes(name, write)
-        return np.array([len(np.unique(places // SECTOR)) for places in requests], int)
+        return np.bincount(self._touched(name, write, SECTOR)[0])
 
     def conflicts(self, name: str, write: bool | None = None) -> np.ndarray:
         """The number of turns that each request for a shared array takes: 1 without a conflict.
 
         In one turn a bank serves one word of 4 bytes, to any number of threads.
         """
-        words = (np.unique(places // 4) for places in self._bytes(name, write))
-        return np.array([np.bincount(each % BANKS).max() for each in words], int)
+        requests, words = self._touched(name, write, 4)
+        last = BANKS * (requests.max(initial=-1) + 1)
+        busy = np.bincount(BANKS * requests + words % BANKS, minlength=last)
+        return busy.reshape(-1, BANKS).max(axis=1)
 
-    def _bytes(self, name: str, write: bool | None) -> list[np.ndarray]:
-        """The offsets in bytes of each request's elements."""
-        requests = self.requests(name, write)  # which also refuses an unknown name
-        item = self.arrays[self._number(name)].item
-        return [self.index[rows] * item for rows in requests]
+    def _touched(self, name: str, write: bool | None, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Requests, by number, and what each touches, once: places of `width` bytes."""
+        rows, edges = self._by_request(name, write)
+        places = self.index[rows] * self.arrays[self._number(name)].item // width
+        request = np.searchsorted(edges, np.arange(len(rows)), "right")
+        low, span = places.min(initial=0), np.ptp(np.append(places, 0)) + 1
+        touched = np.sort(request * span + places - low)
+        return np.divmod(touched[np.diff(touched, prepend=-1) > 0], span)
 
     def traffic(self) -> dict[str, dict[str, float]]:
         """Reads, writes, bytes, requests and their cost, for each array that was accessed.

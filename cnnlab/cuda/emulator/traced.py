@@ -140,13 +140,13 @@ class Traced(Emulated):
             mine = (address >= start) & (address < end)
             mine |= (number < 0) & (address >= start - gap // 2) & (address < end + gap // 2)
             number[mine], index[mine] = i, (address[mine] - start) // array.item
-        places, place = np.unique(rows["where"], return_inverse=True)
+        places, steps = np.unique(rows["where"]), np.unique(np.append(0, rows["step"]))
         lines = np.array(self._lines(tuple(places.tolist())), int)
         n_blocks, n_watched = int(np.prod(sizes[:3])), int(self._library.trace_watched())
-        line = lines[place] if len(rows) else np.empty(0, int)
+        place = np.searchsorted(places, rows["where"])
         columns = {n: rows[n].astype(np.int64) for n in ACCESS.names[3:]}  # from "block" on
-        columns |= {"array": number, "index": index, "line": line, "place": place}
-        columns["step"] = np.unique(np.append(0, rows["step"]), return_inverse=True)[1][1:]
+        columns |= {"array": number, "index": index, "line": lines[place], "place": place}
+        columns["step"] = np.searchsorted(steps, rows["step"])
         sampled = None if n_watched == n_blocks else (n_watched, n_blocks)
         more = {"beyond": self._beyond(), "compiler": faults, "sampled": sampled}
         more["gathered"] = self._library.trace_gathered() % 2**WARP
