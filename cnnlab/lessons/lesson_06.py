@@ -31,9 +31,9 @@ class Processor:
         self.peak = machine.float32_peak()  # FLOP/s
         self.zeros = lanes.zeros  # arrays that begin at the start of a cache line
 
-    def chains(self, n: int) -> float:
+    def chains(self, n: int, lanes: int | None = None) -> float:
         """The share of the peak of n chains of multiply-adds, each waiting for the one before."""
-        return machine.float32_peak(lanes=self.lanes, n_sums=n) / self.peak
+        return machine.float32_peak(0.1, lanes or self.lanes, n) / self.peak
 
 
 class Code:

@@ -101,7 +101,7 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
         for top, (name, spans) in zip(np.arange(len(plans)) * gap, plans.items(), strict=True):
             done = sorted(spans, key=lambda span: span[2])[: k + 1]
             bars(ax, [(top + core, *rest) for core, *rest in done], n)
-            for core, _, begin, end in done[-2 * (k < n) :][:2]:
+            for core, _, begin, end in done[-2:] * (k < n):
                 ax.barh(top + core, end - begin, 0.8, begin, fc="none", ec=INK, lw=1.5)
             last = max(span[3] for span in spans)
             idle = n_cores * last - sum(end - begin for *_, begin, end in spans)
