@@ -22,11 +22,11 @@ def whole_step(data, batch: int, n_threads: int) -> dict[str, Timing]:
     """A step by vector and threads; and by networks on their own, 1 and n at a time."""
     rivals = bench.contestants(["vector", "threads"], data, batch, n_threads, None)
     own = bench.OnTheirOwn(rivals["vector"], n_threads)
-    own.order = own.order[: 32 * batch]  # of its 128 steps: far longer than it takes to start
-    rivals["vector"].n_steps = rivals["threads"].n_steps = 32
+    own.order = own.order[: 64 * batch]  # of its 128 steps: far longer than it takes to start
+    rivals["vector"].n_steps = rivals["threads"].n_steps = 64
     others = {f"{n} on their own": functools.partial(own, n) for n in (1, n_threads)}
     with own.threads:
-        return bench.step_times(rivals, others=others, repeats=15, min_time=0.01)
+        return bench.step_times(rivals, others=others, repeats=11, min_time=0.02)
 
 
 # --- pictures -------------------------------------------------------------------------------------
