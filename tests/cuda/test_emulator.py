@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -12,7 +13,6 @@ from cnnlab import cuda
 from cnnlab.cuda import SOURCES
 from cnnlab.cuda.emulator import Emulated, compiler
 from cnnlab.runtime.files import replacing
-from tests.lessons import breaking
 from tests.source import NOTEBOOKS
 
 GRID = """
@@ -171,8 +171,9 @@ def test_without_a_gpu_the_emulator_is_chosen_and_one_line_says_so():
 
 def cuda_sources():
     """Each source of the package, and each cell of CUDA C that holds a lesson's matter."""
-    cells = [cell for path in NOTEBOOKS.glob("3*.ipynb") for cell in breaking.read(path)]
-    matter = [cell.source for cell in cells if "matter" in cell.tags]
+    notebooks = [nbformat.read(path, as_version=4) for path in NOTEBOOKS.glob("3*.ipynb")]
+    cells = [cell for notebook in notebooks for cell in notebook.cells]
+    matter = [cell.source for cell in cells if "matter" in cell.metadata.get("tags", [])]
     shown = ["//" + text for text in matter if re.match(r"%%cuda \w+\n", text)]
     return [file.read_text() for file in sorted(SOURCES.glob("*.cu"))] + sorted(shown)
 

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.ndimage import zoom
-from sklearn.datasets import load_digits
 
 from cnnlab.data import DataError, datasets, held_out, load
 from cnnlab.data import mnist as mnist_files
@@ -89,6 +87,9 @@ def test_impossible_numbers_and_unknown_names_are_refused(fetched, n):
 def test_digits_are_the_originals_of_scikit_learn_at_the_size_of_mnists(fetched):
     dataset = load("digits")
     assert_well_formed(dataset, 1437, 360)
+    from scipy.ndimage import zoom  # here, as both take seconds and every worker collects all tests
+    from sklearn.datasets import load_digits
+
     originals, labels = load_digits(return_X_y=True)
     seen = {}
     for images, result in parts(dataset):
