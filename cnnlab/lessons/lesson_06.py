@@ -69,16 +69,16 @@ class Batch:
         }
 
     def parts(self, many_images: Callable) -> tuple[float, dict]:
-        """Microseconds an image of a step on one block, and of its parts, each run alone."""
+        """Microseconds an image of a step on one block, and of its parts, each alone: the least."""
         own, arrays = steps.of_worker(self.memory, 0), (self.layers, self.tables, self.params)
         last = np.arange(LANES), own
         calls = {"": partial(many_images, *arrays, self.grads, self.images, self.labels, *last)}
         keys = [(what, i) for i in range(3) for what in ("forward", "sigmoid", "backward")]
         for key in [*keys, ("side by side", 0), ("lanes added up", 0), ("a call", 0)]:
             calls[key] = partial(part, *key, *arrays, self.grads, own, self.images)
-        timed = compare(calls, repeats=61)
-        call = timed.pop(("a call", 0)).median  # of nothing: what Python takes
-        alone = {key: 1e6 * (t.median - call) / LANES for key, t in timed.items()}
+        least = {key: min(t.samples) for key, t in compare(calls, repeats=61).items()}
+        call = least.pop(("a call", 0))  # of nothing: what Python takes
+        alone = {key: 1e6 * (t - call) / LANES for key, t in least.items()}
         return alone.pop(""), alone
 
     def beside_the_report(self, seconds: float, peak: float) -> None:
