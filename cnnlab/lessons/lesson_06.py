@@ -225,12 +225,12 @@ def rates(
 ) -> Axes:
     """Draw GFLOP/s of calls over their sizes, each of so much `work` (FLOP), under `peak` (FLOP/s).
 
-    `what` says what the sizes are. `counts`, one for each size, stand as bars below, as `counted`;
-    `marks` are sizes with a name, such as that of a cache; those beyond the sizes are left out.
+    Points are the fastest runs, as the peak is, with bars down to the median. `what` says what the
+    sizes are, `counts` are bars below, called `counted`, and `marks` are named sizes, of a cache.
     """
     x, places = list(sizes), np.arange(len(sizes))
-    seconds = np.array([(t.median, t.high, t.low) for t in sizes.values()]).T
-    value, low, high = np.array(list(work)) / seconds / 1e9
+    seconds = np.array([(min(t.samples), t.median) for t in sizes.values()]).T
+    value, low = np.array(list(work)) / seconds / 1e9
     _, ax = plt.subplots(figsize=(7, 3.6))
     bars = ax.twinx() if len(counts) else None
     if bars:
@@ -244,7 +244,7 @@ def rates(
             place = np.interp(np.log(at), np.log(x), places)
             ax.axvline(place, color=GREY, linestyle=":", linewidth=1.2)
             note(ax, name, (place, 0), (4, 4), color=GREY)
-    ax.errorbar(places, value, [value - low, high - value], fmt="o-", color=INK, **ERRORS)
+    ax.errorbar(places, value, [value - low, 0 * low], fmt="o-", color=INK, **ERRORS)
     ax.set(xlabel=what, ylabel="GFLOP/s", ylim=(0, 1.15 * max(peak / 1e9, *value)))
     ax.set_xticks(places, [f"{size:,.0f}" for size in x])
     return ax
