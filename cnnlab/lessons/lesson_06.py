@@ -226,7 +226,7 @@ def rates(
     """Draw GFLOP/s of calls over their sizes, each of so much `work` (FLOP), under `peak` (FLOP/s).
 
     Points are the fastest runs, as the peak is, with bars down to the median. `what` says what the
-    sizes are, `counts` are bars below, called `counted`, and `marks` are named sizes, of a cache.
+    sizes are; `counts`, one each, are bars below, as `counted`; `marks` beyond them are left out.
     """
     x, places = list(sizes), np.arange(len(sizes))
     seconds = np.array([(min(t.samples), t.median) for t in sizes.values()]).T

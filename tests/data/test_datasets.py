@@ -85,11 +85,11 @@ def test_impossible_numbers_and_unknown_names_are_refused(fetched, n):
 
 
 def test_digits_are_the_originals_of_scikit_learn_at_the_size_of_mnists(fetched):
-    dataset = load("digits")
-    assert_well_formed(dataset, 1437, 360)
     from scipy.ndimage import zoom  # here, as both take seconds and every worker collects all tests
     from sklearn.datasets import load_digits
 
+    dataset = load("digits")
+    assert_well_formed(dataset, 1437, 360)
     originals, labels = load_digits(return_X_y=True)
     seen = {}
     for images, result in parts(dataset):
