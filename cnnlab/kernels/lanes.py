@@ -53,10 +53,11 @@ class Tables:
         """A record for `multiply`: w = (rows, terms), x = (columns, terms), z = (rows, columns).
 
         Each is a pair of arrays of offsets, from a row, column or term to its number in w, x or z.
-        `shape` says how many sums wait in registers, and `start` what they begin with. The
-        activation is LINEAR or RELU. Lanes before `skip` add nothing. Where a column has no use for
-        some terms, `runs` has the length of a run of terms, and for each column its first and last
-        run, and the first and last term in these; columns that are done together do what one needs.
+        `shape` says how many sums wait in registers, and `start` what they begin with. Of
+        activations, only RELU is applied. Lanes before `skip` add nothing. Where a column has no
+        use for some terms, `runs` has the length of a run of terms, and for each column its first
+        and last run, and the first and last term in these; columns that are done together do what
+        one needs.
         """
         length, *bounds = runs or (len(w[1]), 0, 1, 0, len(w[1]))
         bounds = [np.broadcast_to(bound, len(x[0])) for bound in bounds]
@@ -146,10 +147,10 @@ def add_products(dz, x, dw, tables, record):
 
 @numba.njit(error_model="numpy")
 def add_products_in(tile, dz, x, dw, tables, r):
-    """`add_products` with as many sums in registers as the tile has."""
+    """`add_products` with as many sums in registers as the tile has, and its dz in the L1 cache."""
     zero, a, c = tile
-    for t in range(0, r[2], len(c)):
-        for f in range(0, r[1], len(a)):
+    for f in range(0, r[1], len(a)):
+        for t in range(0, r[2], len(c)):
             at, rows, columns = r[8] + f, r[4] + f, r[6] + t
             sums = gather_grid(dw, tables, at, r[9] + t, zero, a, c)
             for m in range(r[3]):

@@ -165,15 +165,16 @@ class Writer:
         windows, terms = grid_of(p * S, q * S, W), np.arange(C * K * K)
         c, k, l = np.unravel_index(terms, (C, K, K))
         taps, filters = grid_of(c * H + k, l, W), np.arange(F) * terms.size
-        relu = RELU if row.activation == RELU else LINEAR
         wide, broad = shape_for(F, WIDE, WIDE_ROWS), shape_for(C, BROAD, BROAD_ROWS)
         row.forward = self.tables.product(
-            wide, (filters, terms), (windows, taps), (maps, pixels), start=BIASED, activation=relu
-        )
+            wide, (filters, terms), (windows, taps), (maps, pixels),
+            start=BIASED, activation=row.activation,
+        )  # fmt: skip
         if row.dx >= 0:
-            rows, columns = H + K - 1, W + K - 1
-            row.dz = self.room(F, rows, columns)
-            maps, pixels = grid(F, rows * columns), grid_of(K - 1 + p * S, K - 1 + q * S, columns)
+            columns = W + K - 1
+            apart = (H + K - 1) * columns | 1  # odd: else maps may meet in a few sets of a cache
+            row.dz = self.room(F, apart)
+            maps, pixels = grid(F, apart), grid_of(K - 1 + p * S, K - 1 + q * S, columns)
             h, w = together(H, W, COLUMNS_OF[broad])
             k, l, f = np.unravel_index(np.arange(K * K * F), (K, K, F))
             useful = [
@@ -184,7 +185,7 @@ class Writer:
             row.back = self.tables.product(
                 broad,
                 (np.arange(C) * K * K, (f * C * K + k) * K + l),
-                (grid_of(h + K - 1, w + K - 1, columns), grid_of(f * rows - k, -l, columns)),
+                (grid_of(h + K - 1, w + K - 1, columns), grid_of(-k, f * apart - l, columns)),
                 (grid(C, H * W), grid_of(h, w, W)),
                 (K * F, useful[0], useful[1], useful[2] * F, useful[3] * F),
                 start=ADDED if row.added else FRESH,
@@ -221,13 +222,9 @@ class Writer:
         D, O, add = int(row.C), int(row.F), self.tables.product
         inputs, outputs, lanes_of = np.arange(D), np.arange(O), np.arange(LANES)
         row.forward = add(
-            TALL,
-            (outputs * D, inputs),
-            ([0], grid(D, 1)),
-            (grid(O, 1), [0]),
-            start=BIASED,
-            activation=RELU if row.activation == RELU else LINEAR,
-        )
+            TALL, (outputs * D, inputs), ([0], grid(D, 1)), (grid(O, 1), [0]),
+            start=BIASED, activation=row.activation,
+        )  # fmt: skip
         row.back = add(
             TALL, (inputs, outputs * D), ([0], grid(O, 1)), (grid(D, 1), [0]),
             start=ADDED if row.added else FRESH,
