@@ -13,15 +13,16 @@ import numba
 import numpy as np
 
 from cnnlab.kernels.registers import (  # isort: skip
-    BROAD_COLUMNS, BROAD_ROWS, COLUMNS, LANES, OUTPUTS, ROWS, WIDE_COLUMNS, WIDE_ROWS, block,
-    gather, gather_grid, larger, load, only, outer, scatter, scatter_grid, shifted, smaller,
-    spread, store, summed, tile, transposed, where_at_most, where_equal, where_not_larger,
+    BROAD_COLUMNS, BROAD_ROWS, COLUMNS, LANES, ROWS, TALL_COLUMNS, TALL_ROWS, WIDE_COLUMNS,
+    WIDE_ROWS, block, gather, gather_grid, larger, load, only, outer, scatter, scatter_grid,
+    shifted, smaller, spread, store, summed, tile, transposed, where_at_most, where_equal,
+    where_not_larger,
 )  # fmt: skip
 
 LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
 FRESH, BIASED, ADDED = range(3)  # what a sum begins with: zero, a bias, or what was there
 SINGLE, SQUARE, WIDE, BROAD, TALL = range(5)  # which sums wait: rows × columns
-COLUMNS_OF = COLUMNS, COLUMNS, WIDE_COLUMNS, BROAD_COLUMNS, 1
+COLUMNS_OF = COLUMNS, COLUMNS, WIDE_COLUMNS, BROAD_COLUMNS, TALL_COLUMNS
 PADDING = 16  # a table is as much longer, and repeats its last offset: a block may begin at any
 
 
@@ -100,12 +101,12 @@ def multiply(w, b, x, z, tables, record):
     elif r[0] == BROAD:
         multiply_in(tile(BROAD_ROWS, BROAD_COLUMNS), w, b, x, z, tables, r)
     elif r[0] == TALL:
-        multiply_in(tile(OUTPUTS, 1), w, b, x, z, tables, r)
+        multiply_in(tile(TALL_ROWS, TALL_COLUMNS), w, b, x, z, tables, r)
     else:
         multiply_in(tile(1, COLUMNS), w, b, x, z, tables, r)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", forceinline=True)
 def multiply_in(tile, w, b, x, z, tables, r):
     """`multiply` with as many sums in registers as the tile has."""
     zero, a, c = tile
@@ -145,7 +146,7 @@ def add_products(dz, x, dw, tables, record):
         add_products_in(tile(1, COLUMNS), dz, x, dw, tables, r)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", forceinline=True)
 def add_products_in(tile, dz, x, dw, tables, r):
     """`add_products` with as many sums in registers as the tile has, and its dz in the L1 cache."""
     zero, a, c = tile

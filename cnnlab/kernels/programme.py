@@ -34,7 +34,7 @@ ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
 FIELDS = (
     "kind activation C H W F P Q K S x y dy dz dx rows w b fixed sums n_sums into db times x_step "
     "y_step w_step b_step added summed exact last ready over through bias_over forward back "
-    "weights tail maps pixels windows taps"
+    "weights tail one_weights one_tail maps pixels windows taps"
 )
 ROW = np.dtype([(name, np.int64) for name in FIELDS.split()])
 
@@ -57,13 +57,17 @@ class Programme(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def programme(network) -> Programme:
     """The programme of a network."""
-    return Writer(network).programme
+    return Writer(network, apart=Writer(network).size).programme
 
 
 class Writer:
-    """Writes the programme of a network, layer by layer."""
+    """Writes the programme of a network, layer by layer.
 
-    def __init__(self, network):
+    Two vectors of images lie `apart` in a worker's memory, as far as the arrays of one have room.
+    """
+
+    def __init__(self, network, apart=0):
+        self.vectors = np.array([0, apart])
         self.tables, self.size, self.n_sums, self.constants, rows = Tables(), 0, 0, [], []
         self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
         places, readers = network.places, Counter(s for p in network.places for s in p.sources)
@@ -218,36 +222,38 @@ class Writer:
             self.constants.append((row.w, np.full(C * K * K, 1 / K**2, np.float32)))
 
     def dense(self, row) -> None:
-        """A fully connected layer's records. `tail` does the last inputs, which fill no vector."""
+        """A fully connected layer's records, for two vectors of images: weights are read once.
+
+        `tail` does the last inputs, which fill no vector; gradients of the weights have records for
+        one vector of images, too.
+        """
         D, O, add = int(row.C), int(row.F), self.tables.product
         inputs, outputs, lanes_of = np.arange(D), np.arange(O), np.arange(LANES)
         row.forward = add(
-            TALL, (outputs * D, inputs), ([0], grid(D, 1)), (grid(O, 1), [0]),
+            TALL, (outputs * D, inputs), (self.vectors, grid(D, 1)), (grid(O, 1), self.vectors),
             start=BIASED, activation=row.activation,
         )  # fmt: skip
         row.back = add(
-            TALL, (inputs, outputs * D), ([0], grid(O, 1)), (grid(D, 1), [0]),
+            TALL, (inputs, outputs * D), (self.vectors, grid(O, 1)), (grid(D, 1), self.vectors),
             start=ADDED if row.added else FRESH,
         )  # fmt: skip
         row.rows = self.room(D)
-        if D >= LANES:
-            columns = grid(D // LANES, 1)
-            row.weights = add(
-                SQUARE,
-                (grid(O, 1), lanes_of),
-                (columns, lanes_of * D),
-                (outputs * D, columns),
-                start=ADDED,
-            )
-        if D >= LANES and D % LANES:
-            row.tail = add(
-                SINGLE,
-                (grid(O, 1), lanes_of),
-                ([D - LANES], lanes_of * D),
-                (outputs * D, [D - LANES]),
-                start=ADDED,
-                skip=LANES - D % LANES,
-            )
+        columns, last = grid(D // LANES, 1), [D - LANES]
+        for vectors, weights, tail in (
+            (self.vectors, "weights", "tail"),
+            (self.vectors[:1], "one_weights", "one_tail"),
+        ):
+            dz = grid(O, 1), np.add.outer(vectors, lanes_of).ravel()
+            images = np.add.outer(vectors, lanes_of * D).ravel()
+            if D >= LANES:
+                row[weights] = add(
+                    SQUARE, dz, (columns, images), (outputs * D, columns), start=ADDED
+                )
+            if D >= LANES and D % LANES:
+                row[tail] = add(
+                    SINGLE, dz, (last, images), (outputs * D, last),
+                    start=ADDED, skip=LANES - D % LANES,
+                )  # fmt: skip
 
 
 def starts(network) -> list[int]:

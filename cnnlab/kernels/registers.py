@@ -63,13 +63,13 @@ class Budget(NamedTuple):
     """How many sums wait in registers, as rows × columns: filters × pixels, or maps × taps.
 
     `square` is the usual shape; `wide` and `broad` are for numbers of rows that it does not divide;
-    `tall` is of single outputs.
+    `tall` has two columns, for the two vectors of images of a fully connected layer.
     """
 
     square: tuple[int, int]
     wide: tuple[int, int]
     broad: tuple[int, int]
-    tall: int
+    tall: tuple[int, int]
 
 
 # A multiply-add takes four or five cycles, and two begin in each: eight sums or more keep a core
@@ -77,10 +77,10 @@ class Budget(NamedTuple):
 # vector of each column, and a number of one row; and without fmadd, for a product. The nearer the
 # shape is to a square, the fewer loads there are for each multiply-add. Five taps are a row.
 BUDGETS = {
-    (16, 32): Budget(square=(4, 4), wide=(3, 5), broad=(6, 4), tall=12),
-    (8, 16): Budget(square=(4, 3), wide=(2, 5), broad=(6, 2), tall=12),
-    (4, 16): Budget(square=(2, 5), wide=(2, 5), broad=(6, 2), tall=12),
-    (4, 32): Budget(square=(4, 4), wide=(3, 5), broad=(6, 4), tall=16),
+    (16, 32): Budget(square=(4, 4), wide=(3, 5), broad=(6, 4), tall=(6, 2)),
+    (8, 16): Budget(square=(4, 3), wide=(2, 5), broad=(6, 2), tall=(6, 2)),
+    (4, 16): Budget(square=(2, 5), wide=(2, 5), broad=(6, 2), tall=(6, 2)),
+    (4, 32): Budget(square=(4, 4), wide=(3, 5), broad=(6, 4), tall=(8, 2)),
 }
 
 
@@ -92,9 +92,9 @@ def budget(registers: Registers) -> Budget:
 # --- vectors that a kernel can name ---------------------------------------------------------------
 
 LANES = detected().lanes
-(ROWS, COLUMNS), (WIDE_ROWS, WIDE_COLUMNS), (BROAD_ROWS, BROAD_COLUMNS), OUTPUTS = budget(
-    detected()
-)
+TILES = budget(detected())
+(ROWS, COLUMNS), (WIDE_ROWS, WIDE_COLUMNS), (BROAD_ROWS, BROAD_COLUMNS) = TILES[:3]
+TALL_ROWS, TALL_COLUMNS = TILES.tall
 FLOAT, INT = ir.FloatType(), ir.IntType(32)
 VECTOR, WHOLE = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 # As for the loop of `activation.sigmoid`: all but the freedom to add in another order, or to take

@@ -1,7 +1,7 @@
 """Whole training steps of any network, in compiled code that reads the network's programme.
 
-A block of LANES images goes forward and backward before the next, so that its activations stay in
-the cache. Nothing is compiled for a network, and a step allocates nothing.
+A block of images, two vectors of LANES, goes forward and backward before the next, so that its
+activations stay in the cache. Nothing is compiled for a network, and a step allocates nothing.
 """
 
 import functools
@@ -23,15 +23,18 @@ from cnnlab.runtime.arguments import at_least
 class Memory(NamedTuple):
     """One worker's memory for a network, or with a first index that of several workers.
 
-    `flat` has the arrays of a programme, `sums` gradients of each lane, `numbers` the places of a
-    block's images in its first LANES, a place of `lanes.to_lanes` and from 2 LANES on their labels;
-    `factors` those of a loss.
+    For each of two vectors of images, `flat` has the arrays of a programme, and `numbers` the
+    places of the images in its first LANES, a place of `lanes.to_lanes` and from 2 LANES on their
+    labels. `sums` has gradients of each lane, `factors` those of a loss.
     """
 
     flat: np.ndarray
     sums: np.ndarray
     numbers: np.ndarray
     factors: np.ndarray
+
+
+BLOCK = 2 * LANES  # images
 
 
 @functools.lru_cache(maxsize=8)
@@ -41,10 +44,10 @@ def memory(caller, network, workers=()) -> Memory:
     Memory fresh from the operating system would cost a page fault for every 4 KiB, in every step.
     """
     plan = programme(network)
-    flat = lanes.zeros(*workers, -(-plan.size // 16) * 16)
+    flat = lanes.zeros(*workers, 2, plan.size)
     for first, numbers in plan.constants:
         flat[..., first : first + numbers.size] = numbers
-    sums, numbers = lanes.zeros(*workers, plan.n_sums), np.zeros((*workers, 4 * LANES), np.int64)
+    sums, numbers = lanes.zeros(*workers, plan.n_sums), np.zeros((*workers, 2, 4 * LANES), np.int64)
     return Memory(flat, sums, numbers, np.zeros((*workers, LANES)))
 
 
@@ -90,7 +93,7 @@ def plan_and_memory(params):
 
 
 def workspace(params) -> np.ndarray:
-    """The calling thread's memory for steps of the parameters' network, float32 (M)."""
+    """The calling thread's memory for steps of the parameters' network, float32 (2,M)."""
     return plan_and_memory(params)[1].flat
 
 
@@ -130,7 +133,7 @@ def gradients(layers, tables, params, grads, images, labels, chosen, own, few):
     for i in range(grads.size):
         grads[i] = np.float32(0)
     if few is not None and chosen.size < FEW:
-        return few_images(layers, params, grads, images, labels, chosen, own.flat)
+        return few_images(layers, params, grads, images, labels, chosen, own.flat[0])
     return many_images(layers, tables, params, grads, images, labels, chosen, own)
 
 
@@ -139,8 +142,8 @@ def many_images(layers, tables, params, grads, images, labels, chosen, own):
     """Loss of the images number `chosen`; their gradients are added to `grads`."""
     loss = 0.0
     own.sums[:] = np.float32(0)
-    for first in range(0, chosen.size, LANES):
-        block = chosen[first : first + LANES]
+    for first in range(0, chosen.size, BLOCK):
+        block = chosen[first : first + BLOCK]
         forward_block(layers, tables, params, images, labels, block, own)
         loss += backward_block(layers, tables, params, grads, len(block), own)
     add_lanes(layers, own.sums, grads)
@@ -157,17 +160,25 @@ def add_lanes(layers, sums, grads):
 
 @numba.njit(error_model="numpy")
 def forward_block(layers, tables, params, images, labels, block, own):
-    """Lay the images number `block` side by side, at most LANES, and take them through all layers.
+    """Lay the images number `block` side by side, at most BLOCK, and take them through all layers.
 
     Lanes that are left over repeat the first image; their gradients are too small to count.
     """
-    n_pixels, numbers = images.shape[1], own.numbers
-    for j in range(LANES):
-        image = block[j if j < len(block) else 0]
-        numbers[j], numbers[2 * LANES + j] = image * n_pixels, labels[image]
-    lanes.to_lanes(images.reshape(images.size), numbers, n_pixels, own.flat)
+    n_pixels, n_vectors = images.shape[1], vectors(len(block))
+    for v in range(n_vectors):
+        numbers = own.numbers[v]
+        for j in range(LANES):
+            image = block[v * LANES + j if v * LANES + j < len(block) else 0]
+            numbers[j], numbers[2 * LANES + j] = image * n_pixels, labels[image]
+        lanes.to_lanes(images.reshape(images.size), numbers, n_pixels, own.flat[v])
     for i in range(len(layers)):
-        forward(layers[i], params, own.flat, tables)
+        forward(layers[i], params, own.flat, tables, n_vectors)
+
+
+@numba.njit
+def vectors(n_images):
+    """How many vectors so many images fill."""
+    return (n_images + LANES - 1) // LANES
 
 
 @numba.njit(error_model="numpy")
@@ -176,36 +187,52 @@ def backward_block(layers, tables, params, grads, n_images, own):
 
     Its gradients are added to `grads`, or lane by lane to `own.sums`, see `add_lanes`.
     """
-    last, flat = layers[len(layers) - 1], own.flat
-    y, dz, labels = flat[last.y :], flat[last.dy :], own.numbers[2 * LANES :]
-    loss = lanes.cross_entropy(y, last.F, labels, n_images, own.factors, dz)
+    last, n_vectors, loss = layers[len(layers) - 1], vectors(n_images), 0.0
+    for v in range(n_vectors):
+        flat, labels, left = own.flat[v], own.numbers[v, 2 * LANES :], n_images - v * LANES
+        y, dz = flat[last.y :], flat[last.dy :]
+        loss += lanes.cross_entropy(y, last.F, labels, min(left, LANES), own.factors, dz)
     for i in range(len(layers) - 1, -1, -1):
         if layers[i].dy >= 0:
-            backward(layers[i], params, grads, flat, own.sums, tables)
+            backward(layers[i], params, grads, own.flat, own.sums, tables, n_vectors)
     return loss
 
 
 @numba.njit(error_model="numpy")
-def forward(r, params, flat, tables):
-    """One layer of a block of images, forward."""
-    x, y, held, n = flat[r.x :], flat[r.y :], flat if r.fixed else params, r.P * r.Q
-    w, b = held[r.w :], held[r.b :]
-    for c in range(r.times):
-        xc, yc = x[c * r.x_step :], y[c * r.y_step :]
-        if r.kind == MAX_POOL:
-            lanes.max_pool(xc, yc, n, r.K**2, tables, r.maps, r.pixels, r.windows, r.taps)
-        elif r.kind == MOVE:
-            lanes.move(x, y, r.C * r.H * r.W, r.summed, tables, r.windows, r.taps)
-        else:
-            wc, bc = w[c * r.w_step :], b[c * r.b_step :]
-            lanes.multiply(wc, bc, xc, yc, tables, r.forward)
-    if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
-        lanes.activate(y, r.F * n, r.activation)
+def forward(r, params, both, tables, n_vectors):
+    """One layer of a block of images, one vector or both, forward; `both` is `Memory.flat`."""
+    for v in range(n_vectors):
+        flat, n = both[v], r.P * r.Q
+        x, y, held = flat[r.x :], flat[r.y :], flat if r.fixed else params
+        w, b = held[r.w :], held[r.b :]
+        for c in range(r.times):
+            xc, yc = x[c * r.x_step :], y[c * r.y_step :]
+            if r.kind == MAX_POOL:
+                lanes.max_pool(xc, yc, n, r.K**2, tables, r.maps, r.pixels, r.windows, r.taps)
+            elif r.kind == MOVE:
+                lanes.move(x, y, r.C * r.H * r.W, r.summed, tables, r.windows, r.taps)
+            elif v == 0 or r.kind != DENSE:  # whose records are of both vectors
+                wc, bc = w[c * r.w_step :], b[c * r.b_step :]
+                lanes.multiply(wc, bc, xc, yc, tables, r.forward)
+        if r.activation == SIGMOID or (r.activation == RELU and r.kind not in (CONV, DENSE)):
+            lanes.activate(y, r.F * n, r.activation)
 
 
 @numba.njit(error_model="numpy")
-def backward(r, params, grads, flat, sums, tables):
-    """One layer of a block of images, backward."""
+def backward(r, params, grads, both, sums, tables, n_vectors):
+    """One layer of a block of images, one vector or both, backward."""
+    for v in range(n_vectors):
+        backward_vector(r, params, both[v], sums, tables)
+    if r.kind == DENSE:
+        dense_gradient(r, both, grads[r.w :], tables, n_vectors)
+        if r.dx >= 0:
+            w, flat = params[r.w :], both[0]
+            lanes.multiply(w, w, flat[r.dz :], flat[r.dx :], tables, r.back)
+
+
+@numba.njit(error_model="numpy")
+def backward_vector(r, params, flat, sums, tables):
+    """One layer of a vector of images, backward, but for the products of a fully connected one."""
     x, y, dy, dz = flat[r.x :], flat[r.y :], flat[r.dy :], flat[r.y if r.ready else r.dz :]
     held, n = flat if r.fixed else params, r.P * r.Q
     w, learns = held[r.w :], r.w >= 0 and not r.fixed
@@ -214,8 +241,8 @@ def backward(r, params, grads, flat, sums, tables):
         db = sums[r.db :] if learns else sums[:0]
         lanes.deactivate(y, dy, dz, db, activation, r.F, n, r.maps, r.pixels, tables)
     if r.kind == DENSE:
-        dense_gradient(r, x, dz, grads[r.w :], flat[r.rows :], tables)
-    elif learns:
+        return
+    if learns:
         for c in range(r.times):
             dzc, xc = dz[c * r.y_step :], x[c * r.x_step :]
             dw = sums[r.sums + c * r.w_step * LANES :]
@@ -223,7 +250,7 @@ def backward(r, params, grads, flat, sums, tables):
     if r.dx < 0:
         return
     dx, size = flat[r.dx if r.over < 0 else r.over :], r.C * r.H * r.W
-    if r.kind in (CONV, DENSE):
+    if r.kind == CONV:
         lanes.multiply(w, w, dz, dx, tables, r.back)
     elif r.kind == MOVE:
         lanes.move_back(dz, dx, size, r.added, tables, r.windows, r.taps)
@@ -234,16 +261,17 @@ def backward(r, params, grads, flat, sums, tables):
 
 
 @numba.njit(error_model="numpy")
-def dense_gradient(r, x, dz, dw, rows, tables):
+def dense_gradient(r, both, dw, tables, n_vectors):
     """The gradient of a fully connected layer's weights, which has images as rows."""
-    if r.weights:
-        lanes.to_rows(x, rows, tables, r.weights)
-        lanes.multiply(dz, dz, rows, dw, tables, r.weights)
-    else:
-        lanes.add_dense_products(x, dz, dw, r.C, r.F)
-    if r.tail:
-        lanes.to_rows(x, rows, tables, r.tail)
-        lanes.multiply(dz, dz, rows, dw, tables, r.tail)
+    dz, rows = both[0, r.dz :], both[0, r.rows :]
+    if not r.weights:
+        for v in range(n_vectors):
+            lanes.add_dense_products(both[v, r.x :], both[v, r.dz :], dw, r.C, r.F)
+    for record in (r.weights, r.tail) if n_vectors == 2 else (r.one_weights, r.one_tail):
+        if record:
+            for v in range(n_vectors):
+                lanes.to_rows(both[v, r.x :], both[v, r.rows :], tables, record)
+            lanes.multiply(dz, dz, rows, dw, tables, record)
 
 
 @numba.njit(error_model="numpy")

@@ -106,10 +106,14 @@ def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
     images, lists, names = x.reshape(len(x), -1), {}, ("convolution", "pooling", "dense")
     for kind, rows in {"real": real, "linear": linear, "idle": idle}.items():
         pixels = images[:, :0] if kind == "idle" else images
-        up = [partial(steps.forward, row, w, own.flat, tables) for row in rows]
-        down = [partial(steps.backward, row, w, g, own.flat, own.sums, tables) for row in rows[:2]]
         lists[kind] = [("add up", partial(array.fill, 0)) for array in (g, own.sums)]
-        for block in np.split(some, range(steps.LANES, len(x), steps.LANES)):
+        for block in np.split(some, range(steps.BLOCK, len(x), steps.BLOCK)):
+            n = steps.vectors(len(block))
+            up = [partial(steps.forward, row, w, own.flat, tables, n) for row in rows]
+            down = [
+                partial(steps.backward, row, w, g, own.flat, own.sums, tables, n)
+                for row in rows[:2]
+            ]
             load = partial(steps.forward_block, rows[:0], tables, w, pixels, t, block, own)
             turn = partial(steps.backward_block, rows[2:], tables, w, g, len(block), own)
             calls = load, *up, turn, *down[::-1]

@@ -27,7 +27,8 @@ class Processor:
 
     def __init__(self):
         self.name, self.lanes, self.count = detected()
-        _, (self.maps, self.taps), _, self.pixels = budget(detected())
+        _, (self.maps, self.taps), _, (rows, columns) = budget(detected())
+        self.pixels = rows * columns
         chains = (machine.float32_peak(0.1, self.lanes, n) for n in (8, self.pixels))
         self.peak = max(machine.float32_peak(), *chains)  # FLOP/s
         self.zeros = lanes.zeros  # arrays that begin at the start of a cache line
@@ -62,8 +63,8 @@ class Batch:
         self.layers, self.tables = programme(network)[:2]
         self.memory = steps.memory("lesson 06", network, (n_blocks,))
         self.exact = bench.exact_gradients(params, images, self.labels).flat
-        self.kept, caches = self.memory.flat[0].nbytes / 2**10, machine.describe()["caches"] or {}
-        self.caches = {name: size / 2**10 for name, size in caches.items()}
+        self.kept = self.memory.flat[0, 0].nbytes / 2**10  # of one vector of images
+        self.caches = {at: n / 2**10 for at, n in (machine.describe()["caches"] or {}).items()}
         self.work = {
             said: sum(n for name, n in network.multiply_adds.items() if name.startswith(kind))
             for kind, said in bench.LAYERS.items()
@@ -72,14 +73,14 @@ class Batch:
     def parts(self, many_images: Callable) -> tuple[float, dict]:
         """Microseconds an image of a step on one block, and of its parts, each alone: the least."""
         own, arrays = steps.of_worker(self.memory, 0), (self.layers, self.tables, self.params)
-        last = np.arange(LANES), own
+        last = np.arange(steps.BLOCK), own
         calls = {"": partial(many_images, *arrays, self.grads, self.images, self.labels, *last)}
         keys = [(what, i) for i in range(3) for what in ("forward", "sigmoid", "backward")]
         for key in [*keys, ("side by side", 0), ("lanes added up", 0), ("a call", 0)]:
             calls[key] = partial(part, *key, *arrays, self.grads, own, self.images)
         least = {key: min(t.samples) for key, t in compare(calls, repeats=61).items()}
         call = least.pop(("a call", 0))  # of nothing: what Python takes
-        alone = {key: 1e6 * (t - call) / LANES for key, t in least.items()}
+        alone = {key: 1e6 * (t - call) / steps.BLOCK for key, t in least.items()}
         return alone.pop(""), alone
 
     def beside_the_report(self, micros: float, peak: float) -> None:
@@ -95,13 +96,15 @@ def part(what, i, layers, tables, params, grads, own, images):
     """One part of a step of a block, of layer i; called alike, so that each call costs the same."""
     r = layers[i]
     if what == "forward":
-        steps.forward(r, params, own.flat, tables)
+        steps.forward(r, params, own.flat, tables, 2)
     elif what == "backward":
-        steps.backward(r, params, grads, own.flat, own.sums, tables)
+        steps.backward(r, params, grads, own.flat, own.sums, tables, 2)
     elif what == "sigmoid":
-        lanes.activate(own.flat[r.y :], r.F * r.P * r.Q, r.activation)
+        for flat in own.flat:
+            lanes.activate(flat[r.y :], r.F * r.P * r.Q, r.activation)
     elif what == "side by side":
-        lanes.to_lanes(images.reshape(images.size), own.numbers, images.shape[1], own.flat)
+        for v, flat in enumerate(own.flat):
+            lanes.to_lanes(images.reshape(images.size), own.numbers[v], images.shape[1], flat)
     elif what == "lanes added up":
         steps.add_lanes(layers, own.sums, grads)
 
@@ -203,8 +206,8 @@ def micro_kernel() -> Stepper:
             said.append(f"{maps} × {n}: {n + done} loads, {n * done} multiply-adds")
             ax.set_title(said[-1].replace(", ", "\n"), fontsize=10)
         frames.append(page)
-        event = f"the weight of map {event} is loaded" if event else "pixels are loaded"
-        captions.append(f"One tap: {event}. {'; '.join(said)}.")
+        loaded = f"the weight of map {event} is loaded" if event else "pixels are loaded"
+        captions.append(f"One tap: {loaded}. {'; '.join(said)}.")
     title = "Blue: pixels and weights loaded; pale: sums in registers; brown: multiply-adds"
     return stepper(frames, title=title, captions=captions)
 

@@ -29,11 +29,12 @@ def test_each_thread_works_on_its_own_part_of_the_batch_in_memory_of_its_own():
     params, x, labels = crew_and_batch()
     with thread_pool.threads(2):
         crew = threads.crew_of(params.network, len(x))
-        held = crew.flat[:, : x[0].size * LANES]  # where the images lie
+        held = crew.flat[:, :, : x[0].size * LANES]  # where the images lie
         held[:] = np.nan
         threads.loss_and_gradients(params, x, labels, params.network.zeros())
     for t, part in enumerate(np.split(x, 2)):
-        assert (held[t * threads.APART].reshape(-1, LANES).T == part.reshape(LANES, -1)).all()
+        vectors = held[t * threads.APART].reshape(2, -1, LANES)[: len(part) // LANES]
+        assert (vectors.swapaxes(1, 2).reshape(part.shape) == part).all()
 
 
 @pytest.mark.parametrize("n_images, expected", [(1, 1), (LANES, 1), (LANES + 1, 2), (64, 2)])
