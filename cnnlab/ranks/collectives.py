@@ -20,28 +20,6 @@ def broadcast(comm, array: np.ndarray, root: int = 0) -> None:
         distance *= 2
 
 
-def scatter(comm, whole: np.ndarray | None, part: np.ndarray, root: int = 0) -> None:
-    """Send row r of the root's `whole` (P, …) to rank r, as its `part` (…)."""
-    if comm.rank == root:
-        for rank in range(comm.size):
-            if rank != root:
-                comm.Send(whole[rank], rank, TAG)
-        part[...] = whole[root]
-    else:
-        comm.Recv(part, root, TAG)
-
-
-def gather(comm, part: np.ndarray, whole: np.ndarray | None, root: int = 0) -> None:
-    """Collect the `part` (…) of rank r as row r of the root's `whole` (P, …)."""
-    if comm.rank == root:
-        whole[root] = part
-        for rank in range(comm.size):
-            if rank != root:
-                comm.Recv(whole[rank], rank, TAG)
-    else:
-        comm.Send(part, root, TAG)
-
-
 def allreduce(comm, array: np.ndarray, schedule: str = "ring") -> None:
     """Replace `array` on every rank by its sum over all ranks, in place.
 

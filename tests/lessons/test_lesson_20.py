@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from cnnlab.lessons import lesson_20
-from cnnlab.ranks import collectives, cost_model
+from cnnlab.measure import planner
+from cnnlab.ranks import collectives
 from cnnlab.ranks.virtual import World
 from tests.lessons import breaking
 
@@ -29,8 +30,7 @@ def test_the_tree_of_the_lesson_is_that_of_the_package():
 
 def test_the_fit_of_the_lesson_is_that_of_the_package():
     n, seconds = np.array([1, 10, 500, 9000]), np.array([1.1e-6, 9e-7, 1.5e-6, 9e-6])
-    package = cost_model.fit(n, seconds)
-    np.testing.assert_allclose(DEFINED["fit"](4 * n, seconds), [package.latency, package.gap])
+    np.testing.assert_allclose(DEFINED["fit"](4 * n, seconds), planner.fit(n, seconds))
 
 
 def test_the_stepper_has_a_frame_for_each_time_at_which_a_message_arrives():

@@ -126,7 +126,7 @@ def test_few_ranks_are_drawn_and_the_record_is_kept(said, shell):
         ("4", "x = 1\n1 / (rank - 2)", "rank 2, cell:3: ZeroDivisionError: division by zero"),
         ("2", "comm.Recv(a, 1 - rank)", "rank 0, cell:2: deadlock: rank 0 waits for rank 1"),
         ("2", "comm.Fly()", "rank 0, cell:2: comm.Fly: the virtual world does not know it"),
-        ("2", "x ==", "SyntaxError: invalid syntax"),
+        ("2", "x ==", "SyntaxError: invalid syntax (cell, line 2)"),
         ("0", "1", "expected a whole number of at least 1, got 0"),
         ("two", "1", "argument n_ranks"),
         ("2 --link fast", "1", "link: expected a text such as 10us,1GB/s, got 'fast'"),

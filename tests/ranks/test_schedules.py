@@ -46,14 +46,3 @@ def test_numbers_of_rounds():
     assert [rounds("butterfly", p) for p in (1, 2, 8, 9)] == [0, 1, 3, 5]
     assert [rounds("ring", p) for p in (1, 2, 8, 9)] == [0, 2, 14, 16]
     assert [rounds("rabenseifner", p) for p in (1, 2, 8, 9)] == [0, 2, 6, 8]
-
-
-def sent(name, rank, size, n):
-    return sum(step.b - step.a for step in SCHEDULES[name](rank, size, n))
-
-
-def test_elements_sent_are_those_of_the_textbook():
-    assert [sent("ring", r, 8, 800) for r in range(8)] == [2 * 7 * 100] * 8
-    assert [sent("rabenseifner", r, 8, 800) for r in range(8)] == [2 * 7 * 100] * 8
-    assert [sent("butterfly", r, 8, 800) for r in range(8)] == [3 * 800] * 8
-    assert sum(sent("tree", r, 8, 800) for r in range(8)) == 2 * 7 * 800

@@ -1,4 +1,4 @@
-"""Files of jobs that were killed, of jobs that run, and of another program's jobs."""
+"""Files of jobs that were killed, and of jobs that run."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import pytest
 from cnnlab.ranks import job, shared_memory_files
 from cnnlab.ranks.cluster import cluster, find_mpiexec
 from tests.ranks.programs import until
-from tests.ranks.segments import MARK, files, noting_segments
+from tests.ranks.segments import files, noting_segments
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="only Linux has /dev/shm")
 
@@ -28,11 +28,10 @@ sys.stdin.read()
 
 
 @contextlib.contextmanager
-def mapping(file, **variables):
+def mapping(file):
     """A program that has made and mapped a file, and leaves it when it ends."""
     command, pipes = [sys.executable, "-c", MAP, file], {"stdin": -1, "stdout": -1, "text": True}
-    environment = {name: value for name, value in os.environ.items() if name != MARK}
-    with subprocess.Popen(command, env=environment | variables, **pipes) as program:
+    with subprocess.Popen(command, **pipes) as program:
         assert program.stdout.readline() == "mapped\n"
         yield
 
@@ -112,12 +111,3 @@ with job.together() as comm:
                 return not left & files()
 
         assert until(removed)  # the ranks may still be ending
-
-
-def test_files_of_another_program_are_not_taken_for_those_of_a_test(name):
-    mine, anothers, other_test = name(), name(), name()
-    with noting_segments() as ours:
-        with mapping(anothers), mapping(other_test, **{MARK: "another"}):
-            with mapping(mine, **{MARK: os.environ[MARK]}):
-                assert until(lambda: ours)
-    assert ours == {mine} and {mine, anothers, other_test} <= files()

@@ -16,7 +16,6 @@ from types import MappingProxyType
 import numpy as np
 from greenlet import getcurrent, greenlet
 
-from cnnlab.ranks import mpi
 from cnnlab.ranks.record import Event, Message, Record
 from cnnlab.ranks.virtual import calls, faults
 from cnnlab.ranks.virtual.faults import Fault, site, written
@@ -331,15 +330,6 @@ class Comm(calls.Calls):
         """A communicator of the same ranks, whose messages do not meet those of this one."""
         return self.Split(0, self.rank)
 
-    def Create_cart(self, dims, periods=None, reorder: bool = False) -> "Cart":
-        """A communicator of the same ranks, that are points of a grid; each axis may be a ring."""
-        if math.prod(dims) != self.size:
-            raise ValueError(f"dims: expected a grid of {self.size} ranks, got {list(dims)}")
-        inside = self.Dup()
-        inside.__class__, inside.dims = Cart, tuple(dims)
-        inside.periods = tuple(periods or [False] * len(dims))
-        return inside
-
     def Abort(self, errorcode: int = 0) -> None:
         """End the run of all ranks: raises RuntimeError."""
         raise RuntimeError(f"comm.Abort({errorcode}) was called on rank {self.rank}")
@@ -425,31 +415,6 @@ class Comm(calls.Calls):
         self.world.open[self.me][request] = None
         self.world.left()
         return request
-
-
-class Cart(Comm):
-    """Ranks that are the points of a grid `dims`; along the axes with `periods` it is closed."""
-
-    def Get_coords(self, rank: int) -> list[int]:
-        """Where a rank is in the grid."""
-        return [int(at) for at in np.unravel_index(rank, self.dims)]
-
-    def Get_cart_rank(self, coords) -> int:
-        """The rank at a place in the grid, or PROC_NULL beyond its edge."""
-        inside = [
-            p or 0 <= at < n for at, n, p in zip(coords, self.dims, self.periods, strict=True)
-        ]
-        places = [at % n for at, n in zip(coords, self.dims, strict=True)]
-        return int(np.ravel_multi_index(places, self.dims)) if all(inside) else mpi.PROC_NULL
-
-    def Shift(self, direction: int, disp: int) -> tuple[int, int]:
-        """The ranks from which and to which a shift along an axis goes."""
-        ends = []
-        for step in (-disp, disp):
-            coords = self.Get_coords(self.rank)
-            coords[direction] += step
-            ends.append(self.Get_cart_rank(coords))
-        return tuple(ends)
 
 
 @dataclass

@@ -221,10 +221,6 @@ def beyond(comm):
     comm.Scatterv([np.zeros(3), [2, 2]], np.zeros(2))
 
 
-def not_a_grid(comm):
-    comm.Create_cart([3])
-
-
 def nobody(comm):
     comm.Split(-32766 if comm.rank else 0)
 
@@ -255,7 +251,6 @@ def one_too_many(comm):
         (another_type, "buf: expected MPI's type of float64, got that of float32"),
         (too_many, "buf: expected a count of at most 2, got .3."),
         (beyond, r"sendbuf: expected parts within 3 elements, got \[2, 2\]"),
-        (not_a_grid, r"dims: expected a grid of 2 ranks, got \[3\]"),
         (nobody, "color: expected at least 0, .* got -32766"),
         (summed(complex, "MAX"), "op: expected one for complex128, got MAX"),
         (summed(bool, "SUM"), "op: expected one for bool, got SUM"),

@@ -320,6 +320,7 @@ WHOLE = "tag: expected a whole number from 0 to 32767, got"
         (lambda comm: comm.Alltoallw(), "comm.Alltoallw: the virtual world does not know it"),
         (lambda comm: collectives.allreduce(comm, np.ones(2), "x"), "schedule: expected one of tr"),
         (lambda comm: comm.Send(np.ones(1), 0, 1.0), f"{WHOLE} 1.0"),
+        (lambda comm: comm.Send(np.ones(1), 0, -5), f"{WHOLE} -5"),
         (lambda comm: comm.Recv(np.ones(1), 0, 32768), f"{WHOLE} 32768"),
         (lambda comm: comm.Send(np.ones(1), 1), "dest: expected a rank from 0 to 0, got 1"),
         (lambda comm: comm.Recv(np.ones(1), 3), "source: expected a rank from 0 to 0, got 3"),
