@@ -58,10 +58,6 @@ class OnDevice:
         self._order[: len(order)] = self._xp.asarray(order.astype(np.int32))
         self._position[...] = self._xp.asarray([0, len(order)], np.int32)
 
-    def again(self) -> None:
-        """Begin with the first batch of the same order."""
-        self._position[:1] = 0
-
     def graph(self, n_steps: int = 1) -> Call:
         """One call that makes all launches of the next `n_steps` steps: on a GPU, a CUDA graph."""
         with self.undone():  # capturing may make the steps
