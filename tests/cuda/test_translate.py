@@ -12,8 +12,8 @@ I = "int i = threadIdx.x; "
 P = "const float* a, float* out, int n"
 
 
-def kernel(body: str, before: str = "", parameters: str = P, head: str = "__global__ void") -> str:
-    return f'{before}\nextern "C" {head} k({parameters})\n{{\n{body}\n}}\n'
+def kernel(body: str, before: str = "", parameters: str = P) -> str:
+    return f'{before}\nextern "C" __global__ void k({parameters})\n{{\n{body}\n}}\n'
 
 
 def results(source: str, a=None, out=None, n=3, shared=0, device=Emulated) -> list:
@@ -21,12 +21,6 @@ def results(source: str, a=None, out=None, n=3, shared=0, device=Emulated) -> li
     out = np.zeros(32, np.float32) if out is None else out
     device(source).launch("k", (1,), (32,), a, out, n, shared=shared)
     return out.tolist()
-
-
-@pytest.mark.parametrize("head", ["__global__ __launch_bounds__(256) void",
-                                  "__global__ void __launch_bounds__(256, 2)"])  # fmt: skip
-def test_launch_bounds(head):
-    assert results(kernel(I + "out[i] = a[i];", head=head)) == [*range(32)]
 
 
 @pytest.mark.parametrize(
