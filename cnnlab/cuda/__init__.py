@@ -52,7 +52,11 @@ class Kernels(Launcher):
 
     def __init__(self, source: str):
         super().__init__(source)
-        self.source, self._own = source, device(source)  # compiled now: errors show at once
+        if gpu()[0]:
+            from cnnlab.cuda.cupy_device import OnGpu as Device
+        else:
+            from cnnlab.cuda.emulator import Emulated as Device
+        self.source, self._own = source, Device(source)  # compiled now: errors show at once
 
     def _device(self) -> Launcher:
         return _tracer(self) if _tracer else self._own
@@ -75,17 +79,6 @@ def load(name: str, **macros: str) -> Kernels:
     text = (SOURCES / f"{name}.cu").read_text(encoding="utf-8")
     defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
     return Kernels(f"{defined}#line 1\n{text}" if macros else text)
-
-
-def device(source: str) -> Launcher:
-    """The kernels of a source on the GPU if there is one, and on the emulator otherwise."""
-    if gpu()[0]:
-        from cnnlab.cuda.cupy_device import OnGpu
-
-        return OnGpu(source)
-    from cnnlab.cuda.emulator import Emulated
-
-    return Emulated(source)
 
 
 def trace_of(source: str, name: str, grid: Sequence[int], block: Sequence[int], *arguments):

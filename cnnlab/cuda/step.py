@@ -58,10 +58,6 @@ class OnDevice:
         self._order[: len(order)] = self._xp.asarray(order.astype(np.int32))
         self._position[...] = self._xp.asarray([0, len(order)], np.int32)
 
-    def again(self) -> None:
-        """Begin with the first batch of the same order."""
-        self._position[:1] = 0
-
     def graph(self, n_steps: int = 1) -> Call:
         """One call that makes all launches of the next `n_steps` steps: on a GPU, a CUDA graph."""
         with self.undone():  # capturing may make the steps
@@ -237,16 +233,11 @@ MANY = 64  # steps in a graph, where an epoch is trained in parts
 class FusedStep(OnDevice):
     """Two launches for a step, whatever the batch; see step.cu. The arguments are `OnDevice`'s.
 
-    `kernels` are those of a changed step.cu, compiled for the sizes of the network. Raises
-    ValueError for a network that a block cannot take, see `misfit`.
+    Raises ValueError for a network that a block cannot take, see `misfit`.
     """
 
-    def __init__(self, params, images, labels, *, batch=256, rate=0.4, kernels=None):
-        self._kernels = kernels
-        super().__init__(params, images, labels, batch=batch, rate=rate)
-
     def _stages(self) -> list[list[Call]]:
-        if reason := misfit(self._params.network):
+        if reason := misfit(self.network):
             raise ValueError(f"network: {reason}")
         xp, size = self._xp, self._flat.size
         row = -(-(size + 1) // COLUMNS) * COLUMNS  # the loss stands behind the gradients
@@ -257,9 +248,8 @@ class FusedStep(OnDevice):
 
     def _launches(self, batch: int) -> list[list[Call]]:
         """The launches for a batch that may be smaller than the others, such as an epoch's last."""
-        net, blocks = self._params.network, min(batch, BLOCKS)
-        kernels = self._kernels or cuda.load("step", SIZES=sizes(net))
-        threads = prod(net["pool"].shape)
+        kernels, blocks = cuda.load("step", SIZES=sizes(self.network)), min(batch, BLOCKS)
+        threads = prod(self.network["pool"].shape)
         given = self._images, self._labels, self._order, self._position, self._flat, self._partials
         first = kernels.prepare("image_gradients", (blocks,), (threads,), *given, batch)
         grid, block = (self._partials.shape[1] // COLUMNS,), (COLUMNS, ROWS)

@@ -1,4 +1,4 @@
-"""A small network of the report's form, its images, and training on them by the reference."""
+"""A small kernel in CUDA C; a small network, its images, and training on them by the reference."""
 
 import numpy as np
 
@@ -8,6 +8,15 @@ from tests.networks import report_network
 
 NET = report_network(height=14, width=13, filters=3, kernel=3, pool=2, classes=4)
 N = 11
+
+
+def kernel(body, before="", parameters="const float* a, float* out, int n"):
+    """The source of a kernel k, whose body begins in line 4."""
+    return f'{before}\nextern "C" __global__ void k({parameters})\n{{\n{body}\n}}\n'
+
+
+def floats(n):
+    return np.arange(n, dtype=np.float32)
 
 
 def digits(seed=0):

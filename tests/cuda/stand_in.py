@@ -22,9 +22,11 @@ class Array:
         self._array = np.asarray(array)
 
     def __getattr__(self, name):
-        if name not in ("dtype", "shape", "size", "ndim", "nbytes", "strides", "flags"):
-            raise AttributeError(name)
-        return getattr(self._array, name)
+        if name in ("dtype", "shape", "size", "ndim", "nbytes", "strides", "flags"):
+            return getattr(self._array, name)
+        if name in ("astype", "copy", "reshape", "sum"):
+            return of_numpy(getattr(self._array, name))
+        raise AttributeError(name)
 
     @property
     def __cuda_array_interface__(self):
@@ -52,18 +54,6 @@ class Array:
 
     def set(self, array):
         self._array[...] = array
-
-    def copy(self):
-        return Array(self._array.copy())
-
-    def astype(self, dtype):
-        return Array(self._array.astype(dtype))
-
-    def reshape(self, *shape):
-        return Array(self._array.reshape(*shape))
-
-    def sum(self):
-        return Array(self._array.sum())
 
 
 def bare(value):

@@ -105,12 +105,13 @@ def test_the_parameters_of_a_source():
 typedef float real;
 using count = unsigned int;
 extern "C" __global__ __launch_bounds__(256, 2) void k(const real* __restrict__ a, count n,
-    float4 *o, long long z, const float w[], unsigned const char* b) {}
+    float4 *o, long long z, const float w[], unsigned const char* b, const float (*r)[3]) {}
 __global__ void __launch_bounds__(128) nothing(void) {}"""
     result = kernels_of(source)
     assert [tuple(parameter) for parameter in result["k"]] == [
         ("a", "float*", True), ("n", "unsigned", False), ("o", "float4*", False),
         ("z", "long", False), ("w", "float*", True), ("b", "unsigned char*", True),
+        ("r", "float*", True),
     ]  # fmt: skip
     assert result["nothing"] == [] and len(result) == 2
 
@@ -135,11 +136,5 @@ __global__ void corner(const float (*a)[3], float (*out)[2][4], int n)
 @pytest.mark.parametrize("device", [Emulated, Traced])
 def test_a_pointer_to_rows_is_an_array(device):
     a, out = np.arange(6, dtype=np.float32), np.zeros((2, 2, 4), np.float32)
-    kernels = device(ROWS)
-    assert [(p.name, p.kind, p.const) for p in kernels.parameters["corner"]] == [
-        ("a", "float*", True),
-        ("out", "float*", False),
-        ("n", "int", False),
-    ]
-    kernels.launch("corner", (1,), (1,), a, out, 7)
+    device(ROWS).launch("corner", (1,), (1,), a, out, 7)
     assert out[1, 1, 3] == 12 and out.sum() == 12

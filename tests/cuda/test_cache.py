@@ -47,10 +47,8 @@ def walked(*passes, n=1024):
     "index, requested, touched",
     [
         ("i", 4, 4),  # neighbours
-        ("2 * i", 8, 8),
         ("8 * i", 32, 32),  # each thread in a sector of its own
         ("i % 8", 1, 1),
-        ("8 * (i % 4)", 4, 4),
     ],
 )
 def test_coalesced_and_strided_reads(index, requested, touched):

@@ -12,7 +12,7 @@ from cnnlab.data import load
 from cnnlab.kernels import CONTRACT, KERNELS, device
 from cnnlab.network import Network
 from cnnlab.training import Replica, Sgd
-from tests.cuda.stand_in import Array, Stream, cupy
+from tests.cuda.stand_in import Array, CUDARuntimeError, Stream, cupy
 
 FUNCTIONS = [(operation, getattr(device, operation)) for operation in CONTRACT]
 
@@ -133,14 +133,24 @@ def test_the_error_that_broke_a_capture_is_the_one_that_is_told(stand_in):
         cuda.graph([[call]])
 
 
-def test_without_nvrtc_one_line_says_so(stand_in):
-    def missing():
-        raise RuntimeError("CuPy failed to load libnvrtc.so.12:\n  OSError: cannot open it")
+NO_NVRTC = "Tesla T4: CuPy finds no NVRTC (pip install -U 'cupy-cuda12x[ctk]')"
 
-    stand_in.cuda.nvrtc.getVersion = missing
+
+@pytest.mark.parametrize(
+    "part, call, error, words",
+    [
+        ("runtime", "getDeviceProperties", "no device is detected", "(no device is detected)"),
+        ("nvrtc", "getVersion", "failed to load libnvrtc.so.12:\n  OSError", NO_NVRTC),
+    ],
+)
+def test_what_a_gpu_lacks_is_said_in_one_line(stand_in, part, call, error, words):
+    def missing(*given):
+        raise CUDARuntimeError(error)
+
+    setattr(getattr(stand_in.cuda, part), call, missing)
     there, line = cuda.gpu()
-    assert not there and "\n" not in line and "so the emulator runs the kernels" in line
-    assert "Tesla T4: CuPy finds no NVRTC (pip install -U 'cupy-cuda12x[ctk]')" in line
+    assert not there and "\n" not in line and words in line
+    assert "so the emulator runs the kernels" in line
 
 
 def test_arrays_of_a_gpu_are_traced_as_copies_that_overlap_as_they_do():

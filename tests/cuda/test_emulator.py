@@ -157,6 +157,8 @@ def test_a_changed_source_is_compiled_again(tmp_path, monkeypatch):
         source = f'extern "C" __global__ void k(int* out) {{ out[0] = {number}; }}'
         Emulated(source).launch("k", (1,), (1,), out)
         assert out[0] == number
+        if number == 2:
+            monkeypatch.setattr(compiler, "compiled", None)  # the third is the first
     made = sorted(file.suffix for file in (tmp_path / "cuda").iterdir())
     assert made in ([".so"] * 2, [".o", ".so", ".so"])  # and the runtime; nothing half made is left
 
@@ -214,23 +216,7 @@ def test_the_cell_magic_compiles_a_cell(ipython):
         shell.run_cell_magic("cuda", "mine", "__global__ void k(int* a)\n{ a[0] = b; }")
 
 
-def test_cupy_without_a_gpu_falls_back_and_one_line_says_so(monkeypatch):
-    class CUDARuntimeError(Exception):
-        pass
-
-    def no_device(number):
-        raise CUDARuntimeError("no CUDA-capable device is detected")
-
-    runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceProperties=no_device)
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    there, line = cuda.gpu.__wrapped__()
-    assert not there and "no CUDA-capable device is detected" in line and "\n" not in line
-    assert "so the emulator runs the kernels" in line
-
-
 TEXT = 'extern "C" int seven() { return 7; }'
-OTHER = 'extern "C" int eight() { return 8; }'
 
 
 def test_on_a_full_disk_a_library_lies_in_a_folder_of_this_process(tmp_path, monkeypatch):
@@ -250,13 +236,3 @@ def test_on_a_full_disk_a_library_lies_in_a_folder_of_this_process(tmp_path, mon
         library = compiler.build(TEXT)
     assert library.exists() and tmp_path not in library.parents and not left.exists()
     assert compiler.build(TEXT) == library  # and is not compiled again
-
-
-def test_a_library_is_compiled_once_for_a_text_and_its_options(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler.files, "folder", lambda name: tmp_path / name)
-    library = compiler.build(OTHER)
-    made = library.stat().st_mtime_ns
-    assert compiler.build(OTHER) == library and library.stat().st_mtime_ns == made
-    assert compiler.build(OTHER, ("-O2",)) != library
-    made = sorted(file.suffix for file in (tmp_path / "cuda").iterdir())
-    assert made in ([".so"] * 2, [".o", ".so", ".so"])

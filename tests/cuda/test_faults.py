@@ -12,16 +12,12 @@ import pytest
 
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.traced import Traced
-
-
-def kernel(body: str, before: str = "") -> str:
-    head = 'extern "C" __global__ void k(const float* a, float* out, int n)'
-    return f"{before}\n{head}\n{{\n{body}\n}}\n"
+from tests.cuda.examples import floats, kernel
 
 
 def faults(body: str, n: int = 0, before: str = "", size: int = 32) -> list[str]:
-    kernels, a = Traced(kernel(body, before)), np.arange(size, dtype=np.float32)
-    kernels.launch("k", (1,), (32,), a, np.zeros(size, np.float32), n)
+    kernels = Traced(kernel(body, before))
+    kernels.launch("k", (1,), (32,), floats(size), np.zeros(size, np.float32), n)
     return [str(fault) for fault in kernels.trace.faults()]
 
 
@@ -151,10 +147,6 @@ DEEP = """__device__ __noinline__ int deep(int n)
     return n ? deep(n + 1) + here : 0;
 }"""
 COPY = "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) out[i] = a[i];"
-
-
-def floats(n: int) -> np.ndarray:
-    return np.arange(n, dtype=np.float32)
 
 
 LAST = """    __shared__ bool last;

@@ -29,7 +29,6 @@ def test_an_order_may_be_a_part_of_the_images_and_begins_again(kind):
     order = np.array([7, 3, 3, 9])
     step.start(order)
     step.graph(2)()
-    step.again()
     step()
     step.start(order)
     step()

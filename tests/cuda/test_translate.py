@@ -7,26 +7,16 @@ from cnnlab import cuda
 from cnnlab.cuda.emulator import Emulated
 from cnnlab.cuda.emulator.traced import Traced
 from cnnlab.cuda.emulator.translate import counted, translate
+from tests.cuda.examples import floats, kernel
 
 I = "int i = threadIdx.x; "
-P = "const float* a, float* out, int n"
-
-
-def kernel(body: str, before: str = "", parameters: str = P, head: str = "__global__ void") -> str:
-    return f'{before}\nextern "C" {head} k({parameters})\n{{\n{body}\n}}\n'
 
 
 def results(source: str, a=None, out=None, n=3, shared=0, device=Emulated) -> list:
-    a = np.arange(32, dtype=np.float32) if a is None else a
+    a = floats(32) if a is None else a
     out = np.zeros(32, np.float32) if out is None else out
     device(source).launch("k", (1,), (32,), a, out, n, shared=shared)
     return out.tolist()
-
-
-@pytest.mark.parametrize("head", ["__global__ __launch_bounds__(256) void",
-                                  "__global__ void __launch_bounds__(256, 2)"])  # fmt: skip
-def test_launch_bounds(head):
-    assert results(kernel(I + "out[i] = a[i];", head=head)) == [*range(32)]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +106,7 @@ def test_pointers(kind, dtype):
 def test_vectors():
     body = I + "float2 v = a[i]; out[i] = make_float4(v.x, v.y, n, 2);"
     source = kernel(body, parameters="const float2* a, float4* out, int n")
-    out = results(source, np.arange(64, dtype=np.float32), np.zeros((32, 4), np.float32))
+    out = results(source, floats(64), np.zeros((32, 4), np.float32))
     assert out[5] == [10, 11, 3, 2]
 
 
@@ -140,7 +130,7 @@ def test_functions():
     each = enumerate(expression for expression, _ in FUNCTIONS)
     body = "".join(f"double x{k} = {e}; if (i == 0) out[{k}] = x{k};\n" for k, e in each)
     result = results(
-        kernel(I + body, before, P.replace("float* out", "double* out")), out=np.zeros(40)
+        kernel(I + body, before, "const float* a, double* out, int n"), out=np.zeros(40)
     )
     wrong = [(e, x, y) for (e, x), y in zip(FUNCTIONS, result, strict=False) if x != y]
     assert not wrong

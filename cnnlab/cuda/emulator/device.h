@@ -138,14 +138,11 @@ template <class T> struct Dynamic {  // an extern __shared__ array outside of fu
     QUIET operator T*() const { return shared<T>(name); }
 };
 
-template <class... A> QUIET void enter(void (*kernel)(A...), A... arguments) {
-    in_kernel = true;
-    kernel(arguments...);
-    in_kernel = false;
-}
 template <class... A, size_t... I>
-void apply(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
-    enter<A...>(kernel, *(A*)arguments[I]...);
+QUIET void apply(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
+    in_kernel = true;
+    kernel(*(A*)arguments[I]...);
+    in_kernel = false;
 }
 template <class... A> void call(void (*kernel)(A...), void** arguments) {
     apply(kernel, arguments, std::index_sequence_for<A...>());

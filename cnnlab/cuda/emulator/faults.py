@@ -134,8 +134,9 @@ class Accesses:
         return np.array(values)[self.array]
 
     def _fault(self, kind: str, row: int, n: int, what: str) -> KernelFault:
-        """What the thread of an access does, so many times."""
-        text = f"{self._who(row)} {what} ({self._times(n)})"
+        """What the thread of an access does, so many times among those that were traced."""
+        which = " in the {:,} of {:,} blocks that were traced".format(*self.sampled or (0, 0))
+        text = f"{self._who(row)} {what} ({times(n)}{which * bool(self.sampled)})"
         return KernelFault(kind, int(self.line[row]), text)
 
     def _who(self, row: int) -> str:
@@ -147,11 +148,6 @@ class Accesses:
         place = thread % x, thread // x % y, thread // x // y
         name = thread if self.block_size[1:] == (1, 1) else f"({', '.join(map(str, place))})"
         return f"thread {name} of block {block}"
-
-    def _times(self, n: int) -> str:
-        """A count of accesses among those that were traced, in words."""
-        which = " in the {:,} of {:,} blocks that were traced".format(*self.sampled or (0, 0))
-        return times(n) + which * bool(self.sampled)
 
     def _element(self, row: int) -> str:
         return f"{self.arrays[self.array[row]].name}[{self.index[row]}]"

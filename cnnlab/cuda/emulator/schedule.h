@@ -16,7 +16,6 @@ static size_t draw(size_t below) {  // Marsaglia's xorshift
 
 static void start() {
     body(body_arguments);
-    in_kernel = false;
     fibres[running].state = DONE;
     emulator_switch(&fibres[running].stack, scheduler);
 }

@@ -16,16 +16,27 @@ struct Window { uint64_t start, end; };  // memory that may be accessed: an argu
 struct Beyond { uint64_t where; int64_t index; uint32_t size, block, thread, times; };
 struct Partial { uint64_t before; uint32_t block, warp, lanes, unused; };  // accesses before it
 struct Touch { uint64_t address; uint32_t block, flags; };  // of a block's: the first of a sector
-static Access* accesses;
-static Touch* touches;
-static Partial* partials;
+template <class Row> struct Rows {  // as many as there is memory for
+    Row* first;
+    size_t n, room;
+    void add(const Row& row) {
+        if (n == room) first = (Row*)realloc(first, (room = 2 * room + 1024) * sizeof(Row));
+        first[n++] = row;
+    }
+    void clear() {
+        free(first);
+        *this = {};
+    }
+};
+static Rows<Access> accesses;
+static Rows<Touch> touches;
+static Rows<Partial> partials;
 static bool watched;  // whether this block is traced
 static uint32_t* latest;  // for each sector of all windows, 1 + its latest touch; null: no trace
 static Array arrays[64];
 static const Window* windows;
 static Beyond beyond[65];  // the last: for what finds no room
-static size_t n_accesses, room_for, most_accesses, n_arrays, n_windows, n_beyond;
-static size_t n_touches, room_for_touches, n_partials, room_for_partials;
+static size_t most_accesses, n_arrays, n_windows, n_beyond;
 static const size_t SECTOR = 32;  // bytes: the least that a GPU fetches
 enum { FETCH = 4 };  // of a touch: the block reads the sector before it writes there
 static size_t n_watched, n_to_watch, n_before;  // blocks that are traced; accesses of earlier ones
@@ -47,14 +58,14 @@ static uint32_t block_number() { return (blockIdx.z * gridDim.y + blockIdx.y) * 
 // neighbours may race, some evenly spread, and the last, where guards are missing.
 static void choose(size_t block, size_t total) {
     if (block == 0) n_watched = 0, n_to_watch = total;
-    if (block == 1 && n_accesses > most_accesses / total)
-        n_to_watch = most_accesses / SAMPLE / n_accesses;
+    if (block == 1 && accesses.n > most_accesses / total)
+        n_to_watch = most_accesses / SAMPLE / accesses.n;
     size_t half = n_to_watch / 2 + 1;
     watched = n_to_watch >= total || block < half || block + 1 == total
               || block * half / total != (block - 1) * half / total;
-    watched = watched && most_accesses && (block == 0 || n_accesses < most_accesses);
+    watched = watched && most_accesses && (block == 0 || accesses.n < most_accesses);
     n_watched += watched;
-    n_before = n_accesses;
+    n_before = accesses.n;
 }
 
 // Which sectors of the arguments a block touches, of every block; a cache's simulation asks for them.
@@ -67,15 +78,11 @@ static void touch(uintptr_t at, uint32_t bytes, uint32_t flags) {
     sector += (at - w->start) / SECTOR;
     uintptr_t end = at + bytes < w->end ? at + bytes : w->end;
     for (uintptr_t start = at / SECTOR * SECTOR; start < end; start += SECTOR, sector++) {
-        if (!*sector || touches[*sector - 1].block != block_number()) {
-            if (n_touches == room_for_touches) {
-                room_for_touches = 2 * room_for_touches + 1024;
-                touches = (Touch*)realloc(touches, room_for_touches * sizeof(Touch));
-            }
-            touches[n_touches++] = {start, block_number(), flags == WRITE ? 0u : FETCH};
-            *sector = n_touches;
+        if (!*sector || touches.first[*sector - 1].block != block_number()) {
+            touches.add({start, block_number(), flags == WRITE ? 0u : FETCH});
+            *sector = touches.n;
         }
-        touches[*sector - 1].flags |= flags;
+        touches.first[*sector - 1].flags |= flags;
     }
 }
 
@@ -88,31 +95,21 @@ void note(const volatile void* address, uint32_t bytes, uint32_t flags, void* wh
     touch(at, bytes, flags & (WRITE | ATOMIC));
     if (watched && !own) {
         const Fibre& me = fibres[running];
-        if (n_accesses == room_for) {
-            room_for = 2 * room_for + 1024 < most_accesses ? 2 * room_for + 1024 : most_accesses;
-            accesses = (Access*)realloc(accesses, room_for * sizeof(Access));
-        }
-        accesses[n_accesses++] = {at, (uint64_t)where, me.step, block_number(), (uint32_t)running,
-                                  me.barriers, me.warp_steps, bytes, flags};
+        accesses.add({at, (uint64_t)where, me.step, block_number(), (uint32_t)running, me.barriers,
+                      me.warp_steps, bytes, flags});
         if (flags != FENCE && !known(at)) fail("wild");
-        if (n_accesses >= most_accesses && n_watched == 1) fail("full");
-        if (n_accesses >= most_accesses && n_watched > 1) {  // leave this block out, and all others
+        if (accesses.n >= most_accesses && n_watched == 1) fail("full");
+        if (accesses.n >= most_accesses && n_watched > 1) {  // leave this block out, and all others
             n_watched--;
-            n_accesses = n_before;
+            accesses.n = most_accesses = n_before;
             watched = false;
-            most_accesses = n_accesses;
         }
     }
     back_to_kernel();
 }
 
 static void note_partial(uint32_t warp, uint32_t lanes) {  // a __syncwarp of some of a warp's lanes
-    if (!watched) return;
-    if (n_partials == room_for_partials) {
-        room_for_partials = 2 * room_for_partials + 1024;
-        partials = (Partial*)realloc(partials, room_for_partials * sizeof(Partial));
-    }
-    partials[n_partials++] = {n_accesses, block_number(), warp, lanes, 0};
+    if (watched) partials.add({accesses.n, block_number(), warp, lanes, 0});
 }
 
 void note_array(const char* name, const void* start, size_t bytes, size_t item, bool shared) {
@@ -172,39 +169,34 @@ extern "C" void __ubsan_handle_out_of_bounds(EmulatorPlace* about, uintptr_t ind
 }
 
 extern "C" void emulator_globals();  // which notes the source's __device__ variables
+EXPORT void trace_end() {  // give the memory back
+    emulator::accesses.clear();
+    emulator::touches.clear();
+    emulator::partials.clear();
+    free(emulator::latest);
+    emulator::latest = nullptr;
+}
 EXPORT void trace_begin(const emulator::Window* windows, size_t n, size_t most, uint64_t schedule) {
+    trace_end();  // of a launch that was interrupted
     emulator::schedule = schedule;
     emulator::windows = windows;
     emulator::n_windows = n;
     emulator::most_accesses = most;
-    emulator::n_accesses = emulator::n_arrays = emulator::n_beyond = emulator::n_touches = 0;
-    emulator::n_partials = 0;
+    emulator::n_arrays = emulator::n_beyond = 0;
     size_t sectors = 0;
     for (size_t i = 0; i < n; i++) sectors += (windows[i].end - windows[i].start) / emulator::SECTOR;
     emulator::latest = (uint32_t*)calloc(sectors + 1, sizeof(uint32_t));
     emulator_globals();
 }
-EXPORT void trace_end() {  // give the memory back
-    free(emulator::accesses);
-    free(emulator::touches);
-    free(emulator::partials);
-    free(emulator::latest);
-    emulator::accesses = nullptr;
-    emulator::touches = nullptr;
-    emulator::latest = nullptr;
-    emulator::partials = nullptr;
-    emulator::n_accesses = emulator::room_for = emulator::room_for_touches = 0;
-    emulator::n_partials = emulator::room_for_partials = 0;
-}
-#define ROWS(name, Row)                                       \
-    EXPORT size_t trace_##name(const emulator::Row** first) { \
-        *first = emulator::name;                              \
-        return emulator::n_##name;                            \
+#define ROWS(name, rows, count)                      \
+    EXPORT size_t trace_##name(const void** first) { \
+        *first = emulator::rows;                     \
+        return emulator::count;                      \
     }
-ROWS(accesses, Access)
-ROWS(touches, Touch)
-ROWS(partials, Partial)
-ROWS(arrays, Array)
-ROWS(beyond, Beyond)
+ROWS(accesses, accesses.first, accesses.n)
+ROWS(touches, touches.first, touches.n)
+ROWS(partials, partials.first, partials.n)
+ROWS(arrays, arrays, n_arrays)
+ROWS(beyond, beyond, n_beyond)
 EXPORT uint32_t trace_gathered() { return emulator::gathered; }
 EXPORT size_t trace_watched() { return emulator::n_watched; }

@@ -6,11 +6,10 @@ namespace emulator {
 QUIET inline unsigned lane() { return running % warpSize; }
 inline unsigned mask_of(unsigned mask = 0xffffffff) { return mask; }
 
-inline bool power_of_two(int width) { return width > 0 && width <= warpSize && !(width & (width - 1)); }
-
 template <class T> QUIET T shuffle(int line, unsigned mask, T value, unsigned from, int width) {
     static_assert(sizeof(T) <= 8, "a shuffle moves up to 8 bytes");
-    if (!power_of_two(width)) bad_width(line, width);
+    bool power_of_two = width > 0 && !(width & (width - 1));
+    if (!power_of_two || width > warpSize) bad_width(line, width);
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof(T));
     bits = meet(AT_SHUFFLE, mask, bits, from, line);
