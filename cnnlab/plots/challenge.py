@@ -161,25 +161,6 @@ def bytes_moved(moved: Mapping[str, int], least: int) -> Axes:
     return as_rows(ax, names)
 
 
-def rungs(operation: str, functions: Mapping[str, Callable], *, batch: int = 256) -> Axes:
-    """Draw kernels side by side: on a GPU their times, on the emulator the bytes that they move.
-
-    The emulator's time says nothing about a GPU. The times are those of `batch` images whose arrays
-    stay there, the bytes those of one image, as if nothing were cached.
-    """
-    if cuda.gpu()[0]:
-        timings = event_times(operation, functions, batch)
-        best = min(timings, key=lambda name: timings[name].median)
-        title = f"{operation}, on {cuda.where()}: the fastest is “{best}”"
-        return charts.speedups(timings, next(iter(timings)), per=f"batch of {batch}", title=title)
-    moved, least = count(operation, functions)
-    fewest = min(moved.values())
-    best = [name for name, n in moved.items() if n == fewest]
-    who = f"“{best[0]}” moves" if len(best) == 1 else f"{len(best)} of {len(moved)} move"
-    title = f"{operation}: {who} the least, {fewest / least:.3g} times what any kernel must"
-    return bytes_moved(moved, least, title=title)
-
-
 def on_gpu(name: str, rungs: Mapping[str, Rungs]) -> Study:
     """The seconds of kernels on 256 images, by operation and name: a study, measured on a GPU."""
 

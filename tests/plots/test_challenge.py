@@ -103,30 +103,6 @@ def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys
         assert ax.lines[-1].get_xdata()[0] == 16  # times faster than the first rung
 
 
-@pytest.mark.parametrize(
-    "moved, said",
-    [
-        ({"a": 4000, "b": 2000}, "relu: “b” moves the least, 2 times what any kernel must"),
-        ({"a": 4000, "b": 1000, "c": 1000}, "relu: 2 of 3 move the least, 1 times"),
-    ],
-)
-def test_without_a_gpu_the_bytes_are_drawn(monkeypatch, moved, said):
-    monkeypatch.setattr(challenge.cuda, "gpu", lambda: (False, ""))
-    monkeypatch.setattr(challenge, "count", lambda *_: (moved, 1000))
-    ax = challenge.rungs("relu", {})
-    assert ax.figure.get_suptitle().startswith(said)
-    assert "kB moved" in ax.get_xlabel()
-
-
-def test_on_a_gpu_the_times_are_drawn(monkeypatch):
-    timings = {name: Timing(name, (t,) * 9) for name, t in {"a": 2e-5, "b": 1e-5}.items()}
-    monkeypatch.setattr(challenge.cuda, "gpu", lambda: (True, "GPU: Tesla T4"))
-    monkeypatch.setattr(challenge, "event_times", lambda *_: timings)
-    ax = challenge.rungs("relu", {})
-    assert ax.figure.get_suptitle() == "relu, on GPU: Tesla T4: the fastest is “b”"
-    assert "times as fast as a" in ax.get_xlabel() and "batch of 256" in ax.get_xlabel()
-
-
 # --- the device: events, and bytes ---
 
 
