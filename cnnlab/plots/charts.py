@@ -15,32 +15,22 @@ from cnnlab.kernels import BASE
 from cnnlab.measure import bench
 from cnnlab.measure.timing import Timing, digits, in_words, speedup, time_unit
 from cnnlab.plots.style import (
-    COLORS,
     ERRORS,
     GREY,
     INK,
     Point,
     as_rows,
     colors,
-    describe,
     figure,
     label_ends,
     measured,
     note,
     part_colors,
-    style,
 )
-from cnnlab.runtime import thread_pool
 from cnnlab.runtime.arguments import one_of
-
-__all__ = [
-    "COLORS", "colors", "describe", "filters", "images", "learning_curves", "roofline", "scaling",
-    "speedups", "style",
-]  # fmt: skip
 
 Named = Mapping[str, float]
 Timings = Mapping[str, Timing]
-Runs = Sequence[Timing] | Mapping[str, Sequence[Timing]]
 
 
 @figure
@@ -99,38 +89,6 @@ def speedups(
         note(ax, name, (bound, -0.5), (0, 3), ha="center", color=GREY)
     ax.set_xlabel(f"times as fast as {base} ({in_words(timings[base].median)} per {per})")
     return as_rows(ax, names)
-
-
-@measured
-def scaling(workers: Sequence[int], timings: Runs, *models, unit: str = "threads") -> Axes:
-    """Draw the speedup over one worker, the ideal line, and the given `measure.scaling`.
-
-    `timings[i]` is the time on `workers[i]` workers; for several strategies, a dictionary of
-    lists. The ideal line rises up to the number of cores.
-    """
-    if not isinstance(timings, Mapping):
-        timings = {timings[0].name: timings}
-    if 1 not in workers or any(len(workers) != len(series) for series in timings.values()):
-        raise ValueError(f"workers: expected 1 and one for each timing, got {list(workers)}")
-    _, ax = plt.subplots(figsize=(7, 4))
-    most, last = max(workers), int(np.argmax(workers))
-    cores = min(most, thread_pool.usable_cores())
-    ax.plot([1, cores, most], [1, cores, cores], "--", color=GREY, linewidth=1.2)
-    labels = [(most, cores, f"ideal on {cores} cores", GREY)]
-    for color, (name, series) in zip(colors(list(timings)), timings.items(), strict=True):
-        base = series[list(workers).index(1)].median
-        value, low, high = (base / np.array([(t.median, t.high, t.low) for t in series])).T
-        ax.errorbar(workers, value, [value - low, high - value], fmt="o-", color=color, **ERRORS)
-        text = f"{name} {digits(value[last])}× ({in_words(series[last].median)})"
-        labels.append((most, value[last], text, color))
-    n = np.linspace(1, most, 100)
-    for line, model in zip((":", "-."), models, strict=False):
-        ax.plot(n, [model.speedup(k) for k in n], line, color=INK, linewidth=1.4)
-        labels.append((most, model.speedup(most), str(model), INK))
-    ax.set(xlabel=f"number of {unit}", ylabel="times as fast as one", xticks=workers)
-    ax.set_ylim(0, 1.05 * max(y for _, y, _, _ in labels))
-    label_ends(ax, labels)
-    return ax
 
 
 @measured

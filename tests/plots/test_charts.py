@@ -8,9 +8,8 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from cnnlab.lessons import lesson_06
-from cnnlab.measure.scaling import Amdahl
 from cnnlab.measure.timing import Timing
-from cnnlab.plots import charts
+from cnnlab.plots import charts, style
 
 
 def timing(name, *samples):
@@ -25,7 +24,6 @@ EVERY = {
     "speedups": lambda: charts.speedups(
         {"loops": LOOPS, "vector": timing("vector", 1.0, 0.5, 2.0)}
     ),
-    "scaling": lambda: charts.scaling([1, 2], [timing("threads", 8.0), timing("threads", 5.0)]),
     "roofline": lambda: charts.roofline({"a": (1, 2e9), "b": (1, 2.1e9)}, 1.5e11, 1.2e10),
     "rates": lambda: lesson_06.rates(
         {n: timing(str(n), 1.0, 1.1, 0.9) for n in (1, 2, 4)},
@@ -98,41 +96,16 @@ def test_speedups_over_a_wide_range_are_logarithmic_from_one():
     assert ends == [pytest.approx(e) for e in [(1, 0.5), (1, 1), (1, 40)]]
 
 
-def test_what_stands_before_a_comma_decides_the_colour_in_every_plot():
+def test_what_stands_before_a_comma_decides_the_colour():
     names = ["vector", "maps, 1 thread", "maps, 2 threads", "rows, 1 thread"]
     bars = charts.speedups({name: timing("", 1.0) for name in names}, "vector").patches
-    lines = charts.scaling([1], {name: [timing("", 1.0)] for name in ("maps", "rows")}).containers
-    maps, rows = (to_hex(line.lines[0].get_color()) for line in lines)
+    maps, rows = style.colors(["maps", "rows"])
     assert [to_hex(bar.get_facecolor()) for bar in bars[1:]] == [maps, maps, rows]
 
 
 def test_speedups_names_a_missing_base():
     with pytest.raises(ValueError, match="base: expected one of loops, got 'loop'"):
         charts.speedups({"loops": LOOPS}, base="loop")
-
-
-def test_scaling_draws_speedup_ideal_and_model(monkeypatch):
-    monkeypatch.setattr(charts.thread_pool, "usable_cores", lambda: 4)
-    runs = [timing("threads", 2.0), timing("threads", 8.0), timing("threads", 4.0, 4.0, 5.0)]
-    ax = charts.scaling([8, 1, 2], runs, Amdahl(0.5))
-    assert ax.lines[0].get_ydata().tolist() == [1, 4, 4]
-    assert ax.lines[0].get_xdata().tolist() == [1, 4, 8]
-    measured = ax.containers[0]
-    assert measured.lines[0].get_ydata().tolist() == [4, 1, 2]
-    assert measured.lines[2][0].get_segments()[2][:, 1] == pytest.approx([8 / 5, 2])
-    assert sorted(texts(ax)) == [
-        "Amdahl, 50 % serial",
-        "ideal on 4 cores",
-        "threads 4.00× (2.00 s)",
-    ]
-    model = [line for line in ax.lines if line.get_linestyle() == ":"]
-    assert model[0].get_ydata()[[0, -1]] == pytest.approx([1, Amdahl(0.5).speedup(8)])
-
-
-@pytest.mark.parametrize("workers", [[2, 4], [1]])
-def test_scaling_needs_one_worker_and_a_time_for_each(workers):
-    with pytest.raises(ValueError, match="workers"):
-        charts.scaling(workers, [LOOPS, LOOPS])
 
 
 def test_roofline_puts_points_under_the_roof():
