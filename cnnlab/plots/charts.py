@@ -30,29 +30,31 @@ from cnnlab.plots.style import (
 from cnnlab.runtime.arguments import one_of
 
 Named = Mapping[str, float]
-Timings = Mapping[str, Timing]
-
-
-@figure
-def images(batch: np.ndarray, labels: Sequence = ()) -> Axes:
-    """Draw grey images (N,H,W) or (N,1,H,W) with their labels, ten in a row."""
-    texts = [str(label) for label in labels] or [""] * len(batch)
-    return _mosaic(batch, texts, 10, cmap="gray_r", vmin=0, vmax=np.max(batch))
 
 
 @figure
 def filters(w: np.ndarray, *, columns: int = 6) -> Axes:
     """Draw filters (F,C,K,K) or (F,K,K): orange is negative, white zero, purple positive."""
     tiles, limit = np.reshape(w, (-1, *np.shape(w)[-2:])), float(np.abs(w).max()) or 1.0
-    texts = [f"filter {f}" for f in range(len(tiles))]
-    ax = _mosaic(tiles, texts, columns, 1.1, cmap="PuOr", vmin=-limit, vmax=limit)
+    (n, height, width), tile = tiles.shape, 1.1  # inches
+    columns = min(columns, n)
+    rows = -(-n // columns)
+    across, down = 1.1 * width, height + 0.3 * width / tile  # from each to the next
+    _, ax = plt.subplots(figsize=(tile * columns * 1.1, tile * rows * down / width + 0.05))
+    for f, pixels in enumerate(tiles):
+        x, y = f % columns * across, f // columns * down
+        extent = (x, x + width, y + height, y)
+        ax.imshow(pixels, extent=extent, cmap="PuOr", vmin=-limit, vmax=limit)
+        note(ax, f"filter {f}", (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=INK)
+    ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
+    ax.axis("off")
     ax.figure.colorbar(ax.images[0], label="weight", aspect=15).outline.set_visible(False)
     return ax
 
 
 @measured
 def speedups(
-    timings: Timings,
+    timings: Mapping[str, Timing],
     base: str = "loops",
     *,
     per: str = "call",
@@ -184,22 +186,6 @@ def parts(times: Mapping[str, Named], *, per: str = "call", unit: str = "") -> A
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
     ax.set(xlim=(0, 1.65 * scale * max(total)), xlabel=f"{shown} per {per}")
     return as_rows(ax, times)
-
-
-def _mosaic(tiles, texts, columns, tile=0.75, **look) -> Axes:
-    """Draw tiles `tile` inches wide on one Axes, each with its text above."""
-    height, width = np.shape(tiles)[-2:]
-    columns = min(columns, len(tiles))
-    rows = -(-len(tiles) // columns)
-    across, down = 1.1 * width, height + 0.3 * width / tile
-    _, ax = plt.subplots(figsize=(tile * columns * 1.1, tile * rows * down / width + 0.05))
-    for k, (pixels, text) in enumerate(zip(tiles, texts, strict=True)):
-        x, y = k % columns * across, k // columns * down
-        ax.imshow(np.squeeze(pixels), extent=(x, x + width, y + height, y), **look)
-        note(ax, text, (x + width / 2, y), (0, 2), ha="center", fontsize=9, color=INK)
-    ax.set(xlim=(0, columns * across), ylim=(rows * down - down + height, height - down))
-    ax.axis("off")
-    return ax
 
 
 def draw(report: dict, file: Path) -> None:
