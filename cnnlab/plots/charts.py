@@ -139,24 +139,18 @@ def roofline(
 
 
 @figure
-def learning_curves(
-    histories: Mapping[str, Sequence[Mapping]],
-    titles: Sequence[str] = ("loss, while it trains", "accuracy on the test images"),
-) -> np.ndarray:
-    """Draw loss and accuracy over the `images` or `epoch` of histories' rows, under `titles`."""
+def learning_curves(histories: Mapping[str, Sequence[Named]], titles: Sequence[str]) -> np.ndarray:
+    """Draw loss and accuracy over the `epoch` of histories' rows, under `titles`."""
     _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
     for ax, what, said in zip(axes, ("loss", "accuracy"), titles, strict=True):
         labels = []
         for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
             width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
-            rows = [row for row in histories[name] if row.get(what) is not None]
-            time = "images" if rows and "images" in rows[0] else "epoch"
-            x, y = [row[time] for row in rows], [row[what] for row in rows]
+            x, y = np.array([(row["epoch"], row[what]) for row in histories[name]]).T
             ax.plot(x, y, "o-", color=color, linewidth=width, markersize=width + 1)
-            ax.set_xlabel("images seen" if time == "images" else "epoch")
-            labels += [(x[-1], y[-1], name, color)] if rows else []
+            labels.append((x[-1], y[-1], name, color))
         ax.locator_params(axis="x", nbins=4, integer=True)
-        ax.set(ylabel=said, ylim=(0 if what == "loss" else None, None))
+        ax.set(xlabel="epoch", ylabel=said, ylim=(0 if what == "loss" else None, None))
         label_ends(ax, labels)
     axes[1].yaxis.set_major_formatter("{x:.1%}")
     return axes

@@ -17,7 +17,7 @@ def timing(name, *samples):
 
 
 LOOPS = timing("loops", 8.0, 8.0, 8.0)
-HISTORY = [{"images": 100 * k, "loss": 2 / k, "accuracy": 1 - 0.5 / k} for k in (1, 2, 3)]
+HISTORY = [{"epoch": k, "loss": 2 / k, "accuracy": 1 - 0.5 / k} for k in (1, 2, 3)]
 EVERY = {
     "filters": lambda: charts.filters(np.eye(5)[None, None].repeat(6, 0)),
     "speedups": lambda: charts.speedups(
@@ -33,7 +33,9 @@ EVERY = {
         counted="spills",
         marks={"L2": 2.5},
     ),
-    "learning_curves": lambda: charts.learning_curves({"loops": HISTORY, "vector": HISTORY}),
+    "learning_curves": lambda: charts.learning_curves(
+        {"loops": HISTORY, "vector": HISTORY}, ("cost", "right")
+    ),
     "parts": lambda: charts.parts({"loops": {"conv": 3.0, "pool": 1.0}}),
 }
 
@@ -121,18 +123,11 @@ def test_roofline_puts_points_under_the_roof():
     assert ax.yaxis.get_major_formatter()(2e9) == "2"
 
 
-def test_learning_curves_take_images_or_epochs_and_incomplete_rows():
-    epochs = [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5, "accuracy": 0.9}]
-    loss, accuracy = charts.learning_curves({"max": epochs})
-    assert loss.lines[0].get_xydata().tolist() == [[1, 1], [2, 0.5]]
-    assert accuracy.lines[0].get_xydata().tolist() == [[2, 0.9]]
-    assert (loss.get_xlabel(), loss.get_ylabel()) == ("epoch", "loss, while it trains")
-    assert loss.get_ylim()[0] == 0
-    loss, accuracy = charts.learning_curves(
-        {"loops": HISTORY, "vector": HISTORY}, ("cost", "right")
-    )
-    assert accuracy.get_ylabel() == "right"
-    assert loss.get_xlabel() == "images seen"
+def test_learning_curves_are_over_epochs_and_equal_ones_stay_visible():
+    loss, accuracy = EVERY["learning_curves"]()
+    assert loss.lines[0].get_xdata().tolist() == [1, 2, 3] and loss.get_xlabel() == "epoch"
+    assert accuracy.lines[0].get_ydata().tolist() == [row["accuracy"] for row in HISTORY]
+    assert loss.get_ylim()[0] == 0 and accuracy.get_ylabel() == "right"
     assert [line.get_linewidth() for line in accuracy.lines] == [3.5, 2]
     assert accuracy.yaxis.get_major_formatter()(0.5) == "50.0%"
 
