@@ -1,10 +1,8 @@
 """How training scales with the number of threads, and Amdahl's law fitted to it."""
 
 import functools
-import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -13,60 +11,21 @@ from cnnlab.kernels import KERNELS, allreduce
 from cnnlab.kernels.threads import crew_of
 from cnnlab.measure import timing
 from cnnlab.measure.bench import EPOCH, Contestant, OnTheirOwn, step_times
-from cnnlab.measure.timing import Timing
 from cnnlab.runtime import thread_pool
-from cnnlab.runtime.arguments import at_least
 
 
-@dataclass(frozen=True)
-class Amdahl:
-    """Amdahl's law: the serial fraction of a program bounds its speedup (AFIPS 1967).
+def serial_share(workers: Sequence[int], relative: Sequence[float]) -> float:
+    """The serial share s, from 0 to 1, with which Amdahl's law fits best, by least squares.
 
-    Plots take any law that has `speedup(n)` and a `str`.
+    The law is T(n) / T(1) = s + (1 − s) / n (AFIPS 1967); `relative[i]` is T(n) / T(1) where n is
+    `workers[i]`.
     """
-
-    serial_fraction: float
-
-    def speedup(self, n: float) -> float:
-        """T(1) / T(n), the speedup on n workers."""
-        return 1 / (self.serial_fraction + (1 - self.serial_fraction) / n)
-
-    def __str__(self) -> str:
-        return f"Amdahl, {100 * self.serial_fraction:.3g} % serial"
+    ideal = 1 / np.asarray(workers)
+    share = (1 - ideal) @ (relative - ideal) / ((1 - ideal) @ (1 - ideal))
+    return float(np.clip(share, 0, 1))
 
 
-def fit_amdahl(workers: Sequence[int], times: Sequence[float | Timing]) -> Amdahl:
-    """Fit T(n) / T(1) = s + (1 − s) / n by least squares, with s clipped to [0, 1].
-
-    `times[i]` is the time on `workers[i]` workers, in seconds or as a Timing, whose median counts.
-    Raises ValueError unless `workers` are distinct numbers, 1 and at least one other.
-    """
-    n, relative = _scaling(workers, times)
-    ideal = 1 / n
-    serial = (1 - ideal) @ (relative - ideal) / ((1 - ideal) @ (1 - ideal))
-    return Amdahl(float(np.clip(serial, 0, 1)))
-
-
-def _scaling(workers, times) -> tuple[np.ndarray, np.ndarray]:
-    """Check the measurements that a law is fitted to; n and T(n) / T(1) as arrays."""
-    seconds = np.array([t.median if isinstance(t, Timing) else t for t in times])
-    if len(workers) != len(seconds):
-        raise ValueError(f"times: expected one for each of {len(workers)}, got {len(seconds)}")
-    for n in workers:
-        at_least("workers", n, 1)
-    if 1 not in workers or not 1 < len(set(workers)) == len(workers):
-        raise ValueError(f"workers: expected 1 and other distinct numbers, got {list(workers)}")
-    if not ((seconds > 0) & (seconds < math.inf)).all():
-        raise ValueError(f"times: expected positive seconds, got {seconds.tolist()}")
-    return np.array(workers), seconds / seconds[list(workers).index(1)]
-
-
-# --- how training scales with the number of threads, and what stands in the way -------------------
-
-
-def run(
-    data, *, batch: int = 64, repeats: int = 11, min_time: float = 0.05, progress=sys.stderr
-) -> dict:
+def run(data, batch: int, repeats: int) -> dict:
     """Measure `threads` on one thread, two, and so on to all cores, and twice and four times that.
 
     Returns `n_threads`, their `seconds_per_epoch` with `seconds_interval`, the efficiency of each
@@ -79,8 +38,7 @@ def run(
     cores = thread_pool.usable_cores()
     counts = sorted({*range(1, cores + 1), 2 * cores, 4 * cores})
     thread_pool.reserve(counts[-1])
-    if progress is not None:
-        print("measuring", ", ".join(map(str, counts)), "threads", file=progress)
+    print("measuring", ", ".join(map(str, counts)), "threads", file=sys.stderr)
     one = Contestant(KERNELS["vector"], data, batch)
     many = {f"threads {n}": Contestant(KERNELS["threads"], data, batch, n) for n in counts}
     on_their_own = OnTheirOwn(one, cores)
@@ -89,13 +47,13 @@ def run(
         serial = serial_parts(one)
         others |= {part: call for part, (call, _) in serial.items()}
         result = {"vector": one} | many
-        timings = step_times(result, others=others, repeats=repeats, min_time=min_time)
+        timings = step_times(result, others=others, repeats=repeats, min_time=0.05)
     runs = [timings[f"threads {n}"] for n in counts]
     # Ratios of samples from one moment: the machine's changes of speed drop out of the law.
     whole, relative = runs[0].median, [float(timing.ratio(t, runs[0])) for t in runs]
     amdahl = None  # a law needs more points than it has numbers to find
     if cores > 2:
-        amdahl = fit_amdahl(counts[:cores], relative[:cores]).serial_fraction
+        amdahl = serial_share(counts[:cores], relative[:cores])
     return {
         "n_threads": counts,
         "batch": batch,
@@ -161,7 +119,7 @@ def table(report: dict) -> str:
         bound = "" if machine is None else f"  {machine:.2f}"
         lines.append(f"{n:8} {text:>24}  {efficiency:<27.2f}{bound}".rstrip())
     if report["amdahl"] is not None:
-        lines.append(f"Fitted up to the cores: {Amdahl(report['amdahl'])}.")
+        lines.append(f"Fitted up to the cores: Amdahl, {100 * report['amdahl']:.3g} % serial.")
     parts = ", ".join(f"{name} {share:.1%}" for name, share in report["serial"].items())
     total = sum(report["serial"].values())
     lines.append(
