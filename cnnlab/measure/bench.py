@@ -516,7 +516,7 @@ def efficiencies(report: dict) -> list[str]:
         if row["n_threads"] > 1:
             one = min(alone, key=lambda other: other["seconds_per_epoch"])
             speedup = one["seconds_per_epoch"] / row["seconds_per_epoch"]
-            efficiency = timing.efficiency(speedup, row["n_threads"])
+            efficiency = speedup / row["n_threads"]
             lines.append(
                 f"{row['kernels']} on {row['n_threads']} threads: efficiency {efficiency:.2f} "
                 f"against {one['kernels']}, {efficiency / report['bound']:.2f} of that bound."

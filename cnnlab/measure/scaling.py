@@ -60,7 +60,7 @@ def run(data, batch: int, repeats: int) -> dict:
         "seconds_per_epoch": [t.median * EPOCH / batch for t in runs],
         "seconds_interval": [[t.low * EPOCH / batch, t.high * EPOCH / batch] for t in runs],
         "efficiency": [
-            timing.efficiency(timing.speedup(timings["vector"], t), n)
+            float(timing.speedup(timings["vector"], t)) / n
             for n, t in zip(counts, runs, strict=True)
         ],
         "machine_efficiency": [

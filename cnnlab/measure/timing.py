@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from cnnlab.check.verdict import differences
 from cnnlab.cuda.launcher import Launcher
-from cnnlab.runtime import arguments, failures
+from cnnlab.runtime import failures
 from cnnlab.runtime.arguments import at_least
 from cnnlab.runtime.failures import few
 
@@ -90,18 +90,10 @@ class Ratio:
         return f"{middle}× ({low} to {high}, n={self.n})"
 
 
-def measure(
-    call: Callable[[], object], *, name: str = "", check: Callable[[], object] | None = None, **how
-) -> Timing:
-    """Time one call, if `check()` neither raises nor returns False; `how` is as in `compare`."""
-    return compare({name: call}, checks=check and {name: check}, **how)[name]
-
-
 def compare(
     contestants: Mapping[str, Callable[[], object]],
     *,
     checks: Mapping[str, Callable[[], object]] | Callable[[str], object] | None = None,
-    warmup: int = 1,
     repeats: int = 11,
     min_time: float = 0.0,
     work: float | None = None,
@@ -110,12 +102,11 @@ def compare(
 
     `checks` has a callable for each name, or is one callable that takes the name. All checks run
     before anything is timed; if one raises or returns False, nothing is, and False raises
-    AssertionError. Each call is made `warmup` times, then `repeats` samples are taken, fewer and no
-    longer than they must be where CNNLAB_REPEATS asks for fewer. Calls too short for the clock, or
-    shorter than `min_time` seconds, are timed several at once; a sample is always seconds per call.
-    `work`, of one call, is kept in the Timing.
+    AssertionError. Each call is made once to warm up, then `repeats` samples are taken, fewer and
+    no longer than they must be where CNNLAB_REPEATS asks for fewer. Calls too short for the clock,
+    or shorter than `min_time` seconds, are timed several at once; a sample is always seconds per
+    call. `work`, of one call, is kept in the Timing.
     """
-    at_least("warmup", warmup, 0)
     at_least("repeats", repeats, 1)
     if few(repeats) < repeats:
         repeats, min_time = few(repeats), 0.0
@@ -135,8 +126,7 @@ def compare(
     with failures.bar(total=n_runs, desc="measuring", leave=False, delay=failures.AFTER) as bar:
         batch = {}
         for name, call in contestants.items():
-            for _ in range(warmup):
-                call()
+            call()  # warms up
             batch[name] = _batch(call, min_time)
             bar.update()
         for _ in range(repeats):
@@ -205,12 +195,6 @@ def speedup(base: Timing, other: Timing) -> Ratio:
     return ratio(base, other)
 
 
-def efficiency(speedup: float | Ratio, n_workers: int) -> float:
-    """Speedup per worker; 1 is ideal."""
-    at_least("n_workers", n_workers, 1)
-    return float(speedup) / n_workers
-
-
 def same(
     got: ArrayLike,
     expected: ArrayLike,
@@ -241,12 +225,6 @@ def same(
         atol = rtol * float(size.max(initial=0))
     if wrong := differences(name, got, expected, atol + rtol * size):
         raise AssertionError(wrong)
-
-
-def as_table(timings: Mapping[str, Timing], base: str) -> str:
-    """The name, time and speedup over `base` of each timing, with intervals, as a text table."""
-    first = timings[base]
-    return arguments.table([(name, str(t), str(speedup(first, t))) for name, t in timings.items()])
 
 
 def time_unit(seconds: float) -> tuple[float, str]:

@@ -55,7 +55,7 @@ def test_only_a_long_wait_is_said(capsys, monkeypatch):
     with failures.telling("counting"):
         time.sleep(0.5)
     assert capsys.readouterr() == ("\rcounting\n", "")
-    timing.measure(lambda: time.sleep(0.02), repeats=20)  # a bar
+    timing.compare({"": lambda: time.sleep(0.02)}, repeats=20)  # a bar
     said = capsys.readouterr()
     assert "measuring" in said.out and not said.err
 
