@@ -189,13 +189,8 @@ def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
     """The best rate, in work/s, of runs repeated for `seconds`, at least three."""
     slices, end = [], time.perf_counter() + seconds
     while len(slices) < 3 or time.perf_counter() < end:
-        slices.append(seconds_of(run))
+        slices.append(timeit.timeit(run, number=1))
     return work / min(slices)
-
-
-def seconds_of(run: Callable[[], object]) -> float:
-    """How long one call takes."""
-    return timeit.timeit(run, number=1)
 
 
 @functools.cache

@@ -36,7 +36,9 @@ def over_time(record: Record) -> Axes:
     An arrow leads from the begin of a send to the end of its receive; of many ranks some are named.
     """
     _, ax = plt.subplots(figsize=(9, 1.2 + record.size * (0.45 if record.size <= FEW else 0.14)))
-    scale, unit = unit_of(record)
+    scale, unit = time_unit(record.span()[1])
+    if record.virtual:
+        unit = f"virtual {unit} ({record.network})"
     for kinds, color in KINDS.values():
         for rank in range(record.size):
             mine = [e for e in record.events if e.rank == rank and e.kind in kinds]
@@ -58,14 +60,6 @@ def over_time(record: Record) -> Axes:
     ticks = range(0, record.size, 1 if record.size <= FEW else 8)
     ax.set_yticks(ticks, [f"rank {rank}" for rank in ticks])
     return as_rows(ax, range(record.size))
-
-
-def unit_of(record: Record) -> tuple[float, str]:
-    """Units of a second, and the name of one that suits the run; it says what clock or network."""
-    scale, name = time_unit(record.span()[1])
-    if record.virtual:
-        return scale, f"virtual {name} ({record.network})"
-    return scale, name
 
 
 def in_bytes(n: int) -> str:
