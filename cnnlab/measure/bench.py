@@ -399,7 +399,6 @@ def run(
     against: str | None = None,
     repeats: int = 11,
     processes: int = 1,
-    progress=sys.stderr,
 ) -> dict:
     """Measure strategies on this machine; return the report that `bench --json` prints.
 
@@ -416,11 +415,11 @@ def run(
     net = NETWORKS[network]
     flops = 2 * EPOCH * sum(net.multiply_adds.values())
     where = "in this process" if processes == 1 else f"in {processes} fresh processes"
-    print(f"measuring whole steps {where}, then layers", file=progress)
+    print(f"measuring whole steps {where}, then layers", file=sys.stderr)
     plan = processes, names, data, batch, n_threads, against, repeats, net
     timings, facts = fresh_epochs(*plan)
     if (bound := of_cores(timings)) and bound < QUIET:
-        print(f"not quiet: {said(bound)}; measuring again", file=progress)
+        print(f"not quiet: {said(bound)}; measuring again", file=sys.stderr)
         again, facts = fresh_epochs(*plan)
         if of_cores(again) > bound:
             timings, bound = again, of_cores(again)

@@ -1,4 +1,3 @@
-import io
 import json
 import os
 
@@ -147,10 +146,7 @@ def test_a_report_is_kept_under_the_name_of_its_machine(tmp_path, monkeypatch, g
 
 @pytest.fixture(scope="module")
 def measured():
-    data, said = load("digits", 64, 10), io.StringIO()
-    result = bench.run(["vector", "loops"], data, batch=16, repeats=3, progress=said)
-    assert said.getvalue().startswith("measuring whole steps in this process, then layers\n")
-    return result
+    return bench.run(["vector", "loops"], load("digits", 64, 10), batch=16, repeats=3)
 
 
 def test_every_contestant_has_a_row(measured):
@@ -179,7 +175,7 @@ def test_speedups_are_over_loops_or_else_the_first(measured, monkeypatch):
 
     monkeypatch.setattr(bench, "fresh_epochs", epochs)
     monkeypatch.setattr(bench, "layers", lambda *_: {})
-    result = bench.run(["vector", "threads"], load("digits", 64, 10), progress=io.StringIO())
+    result = bench.run(["vector", "threads"], load("digits", 64, 10))
     assert result["ratio_to"] == "vector" and result["results"][0]["layers"] == {}
 
 
@@ -196,7 +192,7 @@ def test_any_network_is_measured_against_the_faster_layout_of_the_peer(monkeypat
     monkeypatch.setitem(NETWORKS, "tiny", TINY)
     monkeypatch.setattr(bench, "fresh_epochs", epochs)
     data = load("digits", 8, 10)
-    how = {"network": "tiny", "batch": 4, "repeats": 1, "progress": io.StringIO()}
+    how = {"network": "tiny", "batch": 4, "repeats": 1}
     report = bench.run(["loops"], data, against="torch", **how)
     first, *others = report["results"]
     assert report["ratio_to"] == "torch, channels-last" and first["ratio"] == 1 / 3
@@ -256,9 +252,9 @@ def test_threads_are_compared_with_what_the_cores_allow(bound, quiet):
 
 @pytest.mark.parametrize("second, kept", [(0.8, 0.9), (0.95, 0.95)])
 def test_a_machine_that_is_not_quiet_is_measured_again_and_the_better_run_kept(
-    second, kept, monkeypatch
+    second, kept, monkeypatch, capsys
 ):
-    bounds, said = [0.9, second], io.StringIO()
+    bounds = [0.9, second]
 
     def epochs(processes, names, *_):
         bound = bounds.pop(0)
@@ -268,9 +264,11 @@ def test_a_machine_that_is_not_quiet_is_measured_again_and_the_better_run_kept(
 
     monkeypatch.setattr(bench, "fresh_epochs", epochs)
     monkeypatch.setattr(bench, "layers", lambda *_: {})
-    result = bench.run(["vector"], load("digits", 64, 10), progress=said)
+    result = bench.run(["vector"], load("digits", 64, 10))
     assert result["bound"] == result["results"][0]["seconds_per_epoch"] == kept and not bounds
-    assert "not quiet: networks on their own, one a core, have 0.90" in said.getvalue()
+    said = capsys.readouterr().err
+    assert said.startswith("measuring whole steps in this process, then layers\n")
+    assert "not quiet: networks on their own, one a core, have 0.90" in said
 
 
 def test_the_device_trains_in_four_ways_that_are_checked():
