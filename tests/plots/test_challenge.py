@@ -160,16 +160,11 @@ def test_bytes_are_counted_beside_the_rungs_and_the_least(capsys):
     assert "no access is at fault" in out and out.endswith(f"{said}\n")
 
 
-def test_nothing_is_counted_for_a_kernel_at_fault(capsys):
+def test_nothing_is_counted_for_a_kernel_that_is_at_fault_or_empty(capsys):
     unguarded = launching(SOURCE.replace("if (i < size) ", ""))
     assert challenge.challenge_traffic("sigmoid_backward", unguarded) is None
     assert "out of bounds" in capsys.readouterr().out
-
-
-def test_an_open_challenge_is_no_wrong_answer(capsys):
-    def mine(y, dy, dz): ...
-
-    assert challenge.challenge_traffic("sigmoid_backward", mine) is None
+    assert challenge.challenge_traffic("sigmoid_backward", lambda y, dy, dz: None) is None
     assert capsys.readouterr().out == "✗ sigmoid_backward: the challenge is still open\n"
 
 
