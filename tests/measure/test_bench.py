@@ -54,6 +54,11 @@ def test_processes_are_fresh_and_their_samples_kept_together(monkeypatch):
     assert timings["loops"].processes == 2 and facts == {"loops": {"n_threads": 1}}
 
 
+def test_a_failure_in_a_process_is_raised_here():
+    with pytest.raises(ValueError, match="batch"):
+        bench.fresh_epochs(2, ["vector"], load("digits", 64, 10), 0, 1, None, 2)
+
+
 def test_as_many_networks_as_threads_are_trained_on_their_own(monkeypatch):
     made = []
 
