@@ -29,13 +29,6 @@ class Part:
         """Step along the gradients, which are summed over `n_images`."""
         self.optimizer.update(self.params, self.grads, n_images)
 
-    @property
-    def n_bytes(self) -> dict[str, int]:
-        """The bytes of parameters, gradients and the optimiser's state."""
-        state = sum(array.nbytes for array in self.optimizer.state.values())
-        held = {"parameters": self.params.flat.nbytes, "gradients": self.grads.flat.nbytes}
-        return held | {"optimizer": state}
-
 
 class Holder(Together):
     """The base of these methods: `cut` says what a rank holds, `gradients` finds its gradients.
