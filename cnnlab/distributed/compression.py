@@ -17,13 +17,12 @@ class CompressedSum:
     compressed, to its owner, who adds up what the messages stand for. In the second the owner sends
     the sum, compressed, to all. So all ranks have the same bits. Where compressors keep a
     residual, a sender has one for each shard, and an owner one for its sum (Seide and others 2014).
-    `compress` names one of COMPRESSORS, or is a function of (n, seed) that makes one.
+    `make` is a function of (n, seed) that makes a compressor, whose messages have one length.
     """
 
-    def __init__(self, comm, compress: str | Callable):
+    def __init__(self, comm, make: Callable):
         self.comm, self.rank, self.size = comm, comm.rank, comm.size
-        self.make = compress if callable(compress) else compressor(compress)
-        self.up, self.down = [], None
+        self.make, self.up, self.down = make, [], None
 
     def add_up(self, flat: np.ndarray, n_images: int = 1) -> None:
         """Replace float32 (n) by about the sum over all ranks: the same on each of them.
@@ -52,8 +51,6 @@ class CompressedSum:
         """Make the compressors for n numbers: one for each shard that is sent, one for the sum."""
         seeds = self.rank * (self.size + 1) + np.arange(self.size + 1)
         *self.up, last = [self.make(-(-n // self.size), int(seed)) for seed in seeds]
-        if last.streams:
-            raise ValueError("compress: expected messages of one length, got streams")
         self.down = last.of_sum()
 
     @property
@@ -99,9 +96,9 @@ class StreamSum:
         return [self.chosen]
 
 
-def summing(comm, compress: str | Callable) -> CompressedSum | StreamSum:
-    """What adds up gradients: `compress` names one of COMPRESSORS, or makes one of (n, seed)."""
-    make = compress if callable(compress) else compressor(compress)
+def summing(comm, compress: str) -> CompressedSum | StreamSum:
+    """What adds up gradients: `compress` names one of COMPRESSORS, as "qsgd4" does."""
+    make = compressor(compress)
     return (StreamSum if make(1).streams else CompressedSum)(comm, make)
 
 
@@ -138,18 +135,20 @@ def room(group: Sum | None, n: int) -> Kept:
     return kept
 
 
-def load(group: Sum, kept: Kept) -> None:
+def load(group: Sum | None, kept: Kept) -> None:
     """Go on from there; `kept` has been made by `room`, or is empty."""
-    for one in group.compressors if kept else ():
+    if not kept:
+        return
+    for one in group.compressors:
         one.n_messages = int(kept[MESSAGES][group.comm.rank])
-    for name, arrays in own(group).items() if kept else ():
+    for name, arrays in own(group).items():
         for array, value in zip(arrays, kept[name][group.comm.rank], strict=True):
             array[...] = value
 
 
-def store(group: Sum, kept: Kept) -> None:
+def store(group: Sum | None, kept: Kept) -> None:
     """Bring what all ranks keep to each of them; all call this."""
-    for name, arrays in own(group).items() if kept else ():
-        kept[name][:] = group.comm.allgather(np.stack(arrays))
     if kept:
+        for name, arrays in own(group).items():
+            kept[name][:] = group.comm.allgather(np.stack(arrays))
         kept[MESSAGES][:] = group.comm.allgather(group.compressors[0].n_messages)

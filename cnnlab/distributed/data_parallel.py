@@ -26,7 +26,7 @@ class DataParallel(Together):
     `window` off, by message. `compress` says what is sent instead of gradients, see `summing`.
     """
 
-    def __init__(self, comm, window: bool = True, compress: str | Callable | None = None):
+    def __init__(self, comm, window: bool = True, compress: str | None = None):
         super().__init__(comm)
         self.window, self.compress = window, compress
         self.compressed = compress and summing(comm, compress)
@@ -39,10 +39,9 @@ class DataParallel(Together):
 
     def facts(self) -> dict[str, object]:
         """The compressor, and where it keeps something the number of ranks."""
-        name = self.compress if isinstance(self.compress, str) else "own"
-        if not self.compressed or name == "none":
+        if self.compress in (None, "none"):
             return {}
-        return {"compress": name} | ({"ranks": self.size} if self.kept else {})
+        return {"compress": self.compress} | ({"ranks": self.size} if self.kept else {})
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of all ranks."""
@@ -50,14 +49,12 @@ class DataParallel(Together):
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """This rank's program for an epoch, from the residuals that the last one has left."""
-        if self.compressed:
-            compression.load(self.compressed, self.kept)
+        compression.load(self.compressed, self.kept)
         return super().epoch(replica, order, tell)
 
     def gather(self, replica: Replica) -> None:
         """After an epoch, bring the residuals of all ranks to each."""
-        if self.compressed:
-            compression.store(self.compressed, self.kept)
+        compression.store(self.compressed, self.kept)
 
     def add_up(self, flat: np.ndarray, n_images: int) -> None:
         """Replace gradients of a batch of `n_images` by their sum over all ranks."""
