@@ -22,14 +22,13 @@ class DataParallel(Together):
 
     `step` is the whole method: gradients of the share, one allreduce, the same update everywhere.
     Where the strategy has compiled loops, `loop` does the same without Python in between: ranks of
-    one machine add up gradients in memory that they share, others, or all with
-    `window` off, by message. `compress` says what is sent instead of gradients, see `summing`.
+    one machine add up gradients in memory that they share, others by message. `compress` says what
+    is sent instead of gradients, see `summing`.
     """
 
-    def __init__(self, comm, window: bool = True, compress: str | None = None):
+    def __init__(self, comm, compress: str | None = None):
         super().__init__(comm)
-        self.window, self.compress = window, compress
-        self.compressed = compress and summing(comm, compress)
+        self.compress, self.compressed = compress, compress and summing(comm, compress)
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         loss = replica.gradients(chosen[self.share(len(chosen))])
@@ -71,7 +70,7 @@ class DataParallel(Together):
             return replica.loop()
         if not hasattr(self.comm, "Split_type"):  # compiled code knows MPI alone
             return None
-        if self.window and not replica.strategy.parallel and self.one_machine:
+        if not replica.strategy.parallel and self.one_machine:
             return self.in_memory(replica)
         if allreduce.reachable():
             messages = allreduce.messages(self.comm)

@@ -56,7 +56,7 @@ def test_without_ranks_one_trains_alone():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_argument_of_a_method_has_an_option(name):
-    arguments = set(options.arguments_of(METHODS[name])) - {"comm", "window"}  # for memory alone
+    arguments = set(options.arguments_of(METHODS[name])) - {"comm"}
     assert arguments <= {*options.ARGUMENTS.values()}
 
 
