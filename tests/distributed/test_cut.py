@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cnnlab.distributed import METHODS
-from cnnlab.distributed.model import CUTS, Piece, cuts, shares
+from cnnlab.distributed.model import CUTS, Piece, cuts, inputs
 from cnnlab.distributed.pipeline import Hybrid, ModelParallel, Pipeline, stages
 from cnnlab.distributed.sharded import Sharded
 from cnnlab.kernels import KERNELS
@@ -190,11 +190,11 @@ def test_the_gradients_of_all_pieces_are_those_of_the_uncut_network(by, n):
 
 
 def test_what_ranks_own_of_an_input_is_what_the_layer_below_gives_them():
-    by_rows = shares(LENET5, 2, "pixels")
-    assert by_rows[0] == ("conv1", 28, [(0, 16), (12, 28)], [(0, 16), (12, 28)])
-    assert by_rows[3] == ("conv2", 12, [(0, 6), (6, 12)], [(0, 8), (4, 12)])
-    assert by_rows[6] == ("dense1", 4, [(0, 2), (2, 4)], [(0, 4), (0, 4)])
-    assert shares(LENET5, 2, "features")[3] == ("conv2", 6, [(0, 3), (3, 6)], [(0, 6), (0, 6)])
+    by_rows = inputs(LENET5, 2, "pixels")
+    assert by_rows[0] == (2, [(0, 16), (12, 28)], [(0, 16), (12, 28)])
+    assert by_rows[3] == (2, [(0, 6), (6, 12)], [(0, 8), (4, 12)])
+    assert by_rows[6] == (2, [(0, 2), (2, 4)], [(0, 4), (0, 4)])
+    assert inputs(LENET5, 2, "features")[3] == (1, [(0, 3), (3, 6)], [(0, 6), (0, 6)])
     with pytest.raises(ValueError, match="cut: expected one of features, pixels, got 'time'"):
         cuts(Network(), 2, "time")
 
