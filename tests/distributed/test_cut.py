@@ -231,18 +231,6 @@ def test_stages_are_cut_where_the_dearest_is_cheapest():
             stages(Network(), n)
 
 
-@pytest.mark.parametrize(
-    "schedule, most", [("gpipe", [5, 5, 5]), ("1f1b", [3, 2, 1]), ("zero-bubble", [3, 3, 3])]
-)
-def test_a_rank_holds_as_many_micro_batches_as_its_schedule_says(schedule, most):
-    def program(comm):
-        method = Pipeline(comm, schedule, 5)
-        steps(method, "lenet5")
-        return method.pipe.most_held
-
-    assert World(3).run(program) == most
-
-
 def test_ranks_may_take_micro_batches_in_different_orders():
     def last_one_first(comm):
         method = Pipeline(comm, "gpipe", 3)

@@ -49,10 +49,12 @@ def test_arrays_count_while_they_are_there():
 
 
 def test_what_ranks_hold_is_what_methods_are_for():
-    variants = ("alone", "data", "data --compress one_bit", "sharded", "elastic")
+    variants = ["alone", "data", "data --compress one_bit", "sharded", "elastic"]
+    variants += ["pipeline", "pipeline --schedule gpipe"]
     held = {variant: plan(variant, "lenet5", 4, 32).held for variant in variants}
     assert held["alone"] > 2 * N + 32 * 4 * 10_000  # activations, too
     assert held["sharded"] < held["data"] < held["elastic"] < held["alone"]
+    assert held["pipeline"] < held["pipeline --schedule gpipe"]  # fewer micro-batches
     assert held["data --compress one_bit"] > held["data"] + N  # residuals
 
 
