@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.distributed.compression import CompressedSum, StreamSum, summing
+from cnnlab.distributed.compression import CompressedSum, summing
 from cnnlab.distributed.compressors import COMPRESSORS, compressor
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.ranks.virtual import World
@@ -77,11 +77,6 @@ def test_the_sum_is_that_of_all_streams_with_the_same_bits_everywhere(size, comp
         np.testing.assert_allclose(steps, expected, atol=1e-4)
 
 
-def test_messages_of_one_length_and_streams_go_their_own_ways():
-    kinds = World(2).run(lambda comm: type(summing(comm, "topk:0.1")))
-    assert kinds == [CompressedSum] * 2
-
-
 # --- trainings ------------------------------------------------------------------------------------
 
 
@@ -113,24 +108,9 @@ def test_with_compression_ranks_learn_agree_and_send_less(compress):
 
 
 def test_warming_up_leaves_nothing_to_be_sent():
-    """As no gradient of a training has been seen when it begins."""
-    seen = []
-
-    class Noting(StreamSum):
-        def add_up(self, flat, n_images=1):
-            seen.append(self.chosen.n_messages)
-            super().add_up(flat, n_images)
-
-    def program(comm):
-        method = DataParallel(comm, compress="streams:0.05")
-        method.compressed = Noting(comm, compressor("streams:0.05"))
-        train(load("digits", 80, 20), method=method, epochs=1, **PLAN)
-
-    World(1).run(program)
-    assert seen == [0, 0, 1]  # one step to warm up, then two of an epoch
+    """An epoch of one step, as `train` takes it, and as one takes it by hand."""
 
     def one_step(comm):
-        """An epoch of one step, as `train` takes it, and as one takes it by hand."""
         data, method = load("digits", 40, 10), DataParallel(comm, compress="one_bit")
         result = train(data, method=method, epochs=1, **PLAN).params.flat
         group = replica_of(data, batch=40, rate=0.4, seed=3)
