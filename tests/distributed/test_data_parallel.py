@@ -11,6 +11,7 @@ from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import allreduce
 from cnnlab.ranks.virtual import World
 from cnnlab.training import method
+from tests.distributed.uncut import check_virtual
 from tests.replicas import replica_of
 
 DIGITS = load("digits", 330, 100)
@@ -19,24 +20,9 @@ DIGITS = load("digits", 330, 100)
 replica = functools.partial(replica_of, DIGITS)
 
 
-class Two:
-    """A rank whose twin has the same gradients, and the same images."""
-
-    rank, size = 0, 2
-
-    def Allreduce(self, mine, total):
-        total[:] = 2 * mine
-
-
-@pytest.mark.parametrize("n", [1, 13])
-def test_a_step_adds_up_gradients_and_divides_by_the_whole_batch(n):
-    alone, shared = replica("reference"), replica("reference")
-    chosen = np.arange(n) * 3
-    mine = chosen[DataParallel(Two()).share(n)]
-    loss = alone.gradients(mine)
-    alone.params.flat -= 0.5 * 2 * alone.grads.flat / n
-    assert DataParallel(Two()).step(shared, chosen) == pytest.approx(loss)
-    np.testing.assert_allclose(shared.params.flat, alone.params.flat, rtol=1e-9, atol=1e-12)
+def test_any_number_of_ranks_takes_the_steps_of_one():
+    for n in (1, 2, 13):  # at last more than images in a batch
+        check_virtual(n, DataParallel, "report")
 
 
 def of_two(one_machine=True):
