@@ -6,33 +6,18 @@ from cnnlab.data import load
 from cnnlab.kernels import KERNELS
 from cnnlab.network import NETWORKS
 from cnnlab.ranks.virtual import World
-from cnnlab.training import Method, Replica, Sgd
+from cnnlab.training import Method, Replica
+from cnnlab.training.optimizers import Momentum
 
 DIGITS = load("digits", 30, 10)
 BATCHES = np.array([3, 1, 4, 15, 9, 2, 6, 5, 8, 7, 29]), np.array([0, 11, 12])
-
-
-class Momentum(Sgd):
-    """Steps that depend on those before: state for each parameter, and a count for all."""
-
-    loop = None
-
-    def __init__(self, rate, n):
-        super().__init__(rate)
-        self.state = {"velocity": np.zeros(n, np.float32), "steps": np.zeros(1, np.float32)}
-
-    def update(self, params, grads, n_images):
-        self.state["steps"] += 1
-        self.state["velocity"] *= 0.5
-        self.state["velocity"] += grads.flat / n_images
-        params.flat -= self.rate / self.state["steps"] * self.state["velocity"]
 
 
 def replica(network, kernels="vector"):
     strategy = KERNELS[kernels]
     params = NETWORKS[network].parameters(0, strategy.dtype)
     params.flat[params.flat == 0] = 0.01  # biases, of which an error would not show
-    optimizer = Momentum(1.25 * NETWORKS[network].usual_rate, params.flat.size)
+    optimizer = Momentum(NETWORKS[network].usual_rate)
     return Replica(strategy, params, DIGITS.train_images, DIGITS.train_labels, 11, optimizer)
 
 
