@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 
 from cnnlab.distributed.compressors import compressor
-from cnnlab.distributed.compressors.base import Compressor
 from cnnlab.ranks import sparse
 from cnnlab.ranks.collectives import TAG
 
@@ -17,13 +16,12 @@ class CompressedSum:
     compressed, to its owner, who adds up what the messages stand for. In the second the owner sends
     the sum, compressed, to all. So all ranks have the same bits. Where compressors keep a
     residual, a sender has one for each shard, and an owner one for its sum (Seide and others 2014).
-    `compress` names one of COMPRESSORS, or is a function of (n, seed) that makes one.
+    `make` is a function of (n, seed) that makes a compressor, whose messages have one length.
     """
 
-    def __init__(self, comm, compress: str | Callable):
+    def __init__(self, comm, make: Callable):
         self.comm, self.rank, self.size = comm, comm.rank, comm.size
-        self.make = compress if callable(compress) else compressor(compress)
-        self.up, self.down = [], None
+        self.make, self.compressors = make, []  # those of this rank, that of the sum last
 
     def add_up(self, flat: np.ndarray, n_images: int = 1) -> None:
         """Replace float32 (n) by about the sum over all ranks: the same on each of them.
@@ -34,32 +32,26 @@ class CompressedSum:
             return
         shards = np.zeros((self.size, -(-flat.size // self.size)), np.float32)
         shards.reshape(-1)[: flat.size] = flat
-        if not self.up or self.down.n != len(shards[0]):
+        if not self.compressors or self.compressors[-1].n != len(shards[0]):
             self.begin(flat.size)
-        sent = np.stack([one.encode(part) for one, part in zip(self.up, shards, strict=True)])
+        *up, down = self.compressors
+        sent = np.stack([one.encode(part) for one, part in zip(up, shards, strict=True)])
         received, total, part = np.empty_like(sent), *np.zeros((2, len(shards[0])), np.float32)
         to_each(self.comm, sent, received)
         for message in received:
-            self.up[0].decode(message, part)
+            up[0].decode(message, part)
             total += part
-        sums = np.empty((self.size, self.down.n_bytes), np.uint8)
-        to_each(self.comm, [self.down.encode(total)] * self.size, sums)
+        sums = np.empty((self.size, down.n_bytes), np.uint8)
+        to_each(self.comm, [down.encode(total)] * self.size, sums)
         for message, part in zip(sums, shards, strict=True):
-            self.down.decode(message, part)
+            down.decode(message, part)
         flat[:] = shards.reshape(-1)[: flat.size]
 
     def begin(self, n: int) -> None:
         """Make the compressors for n numbers: one for each shard that is sent, one for the sum."""
         seeds = self.rank * (self.size + 1) + np.arange(self.size + 1)
-        *self.up, last = [self.make(-(-n // self.size), int(seed)) for seed in seeds]
-        if last.streams:
-            raise ValueError("compress: expected messages of one length, got streams")
-        self.down = last.of_sum()
-
-    @property
-    def compressors(self) -> list[Compressor]:
-        """Those of this rank, that of the sum last."""
-        return [*self.up, self.down]
+        *up, last = [self.make(-(-n // self.size), int(seed)) for seed in seeds]
+        self.compressors = [*up, last.of_sum()]
 
 
 def to_each(comm, sent, received: np.ndarray) -> None:
@@ -77,31 +69,26 @@ class StreamSum:
     """
 
     def __init__(self, comm, make: Callable):
-        self.comm, self.make, self.chosen = comm, make, None
+        self.comm, self.make, self.compressors = comm, make, []  # the one of this rank
 
     def add_up(self, flat: np.ndarray, n_images: int = 1) -> None:
         """Replace float32 (n) by the sum of what all ranks chose: the same on each of them.
 
         `n_images` is the batch of all ranks, over which gradients are summed.
         """
-        if self.chosen is None or self.chosen.n != flat.size:
+        if not self.compressors or self.compressors[0].n != flat.size:
             self.begin(flat.size)
-        places, values = self.chosen.choose(flat, n_images, self.comm.size)
+        places, values = self.compressors[0].choose(flat, n_images, self.comm.size)
         sparse.allreduce(self.comm, places, values, flat)
 
     def begin(self, n: int) -> None:
         """Make the compressor for n numbers."""
-        self.chosen = self.make(n, self.comm.rank)
-
-    @property
-    def compressors(self) -> list[Compressor]:
-        """The one of this rank."""
-        return [self.chosen]
+        self.compressors = [self.make(n, self.comm.rank)]
 
 
-def summing(comm, compress: str | Callable) -> CompressedSum | StreamSum:
-    """What adds up gradients: `compress` names one of COMPRESSORS, or makes one of (n, seed)."""
-    make = compress if callable(compress) else compressor(compress)
+def summing(comm, compress: str) -> CompressedSum | StreamSum:
+    """What adds up gradients: `compress` names one of COMPRESSORS, as "qsgd4" does."""
+    make = compressor(compress)
     return (StreamSum if make(1).streams else CompressedSum)(comm, make)
 
 
@@ -138,18 +125,20 @@ def room(group: Sum | None, n: int) -> Kept:
     return kept
 
 
-def load(group: Sum, kept: Kept) -> None:
+def load(group: Sum | None, kept: Kept) -> None:
     """Go on from there; `kept` has been made by `room`, or is empty."""
-    for one in group.compressors if kept else ():
+    if not kept:
+        return
+    for one in group.compressors:
         one.n_messages = int(kept[MESSAGES][group.comm.rank])
-    for name, arrays in own(group).items() if kept else ():
+    for name, arrays in own(group).items():
         for array, value in zip(arrays, kept[name][group.comm.rank], strict=True):
             array[...] = value
 
 
-def store(group: Sum, kept: Kept) -> None:
+def store(group: Sum | None, kept: Kept) -> None:
     """Bring what all ranks keep to each of them; all call this."""
-    for name, arrays in own(group).items() if kept else ():
-        kept[name][:] = group.comm.allgather(np.stack(arrays))
     if kept:
+        for name, arrays in own(group).items():
+            kept[name][:] = group.comm.allgather(np.stack(arrays))
         kept[MESSAGES][:] = group.comm.allgather(group.compressors[0].n_messages)

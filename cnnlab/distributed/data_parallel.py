@@ -22,14 +22,13 @@ class DataParallel(Together):
 
     `step` is the whole method: gradients of the share, one allreduce, the same update everywhere.
     Where the strategy has compiled loops, `loop` does the same without Python in between: ranks of
-    one machine add up gradients in memory that they share, others, or all with
-    `window` off, by message. `compress` says what is sent instead of gradients, see `summing`.
+    one machine add up gradients in memory that they share, others by message. `compress` says what
+    is sent instead of gradients, see `summing`.
     """
 
-    def __init__(self, comm, window: bool = True, compress: str | Callable | None = None):
+    def __init__(self, comm, compress: str | None = None):
         super().__init__(comm)
-        self.window, self.compress = window, compress
-        self.compressed = compress and summing(comm, compress)
+        self.compress, self.compressed = compress, compress and summing(comm, compress)
 
     def step(self, replica: Replica, chosen: np.ndarray) -> float:
         loss = replica.gradients(chosen[self.share(len(chosen))])
@@ -39,10 +38,9 @@ class DataParallel(Together):
 
     def facts(self) -> dict[str, object]:
         """The compressor, and where it keeps something the number of ranks."""
-        name = self.compress if isinstance(self.compress, str) else "own"
-        if not self.compressed or name == "none":
+        if self.compress in (None, "none"):
             return {}
-        return {"compress": name} | ({"ranks": self.size} if self.kept else {})
+        return {"compress": self.compress} | ({"ranks": self.size} if self.kept else {})
 
     def make_room(self, replica: Replica) -> None:
         """Room for residuals of all ranks."""
@@ -50,14 +48,12 @@ class DataParallel(Together):
 
     def epoch(self, replica: Replica, order: np.ndarray, tell: Callable) -> float:
         """This rank's program for an epoch, from the residuals that the last one has left."""
-        if self.compressed:
-            compression.load(self.compressed, self.kept)
+        compression.load(self.compressed, self.kept)
         return super().epoch(replica, order, tell)
 
     def gather(self, replica: Replica) -> None:
         """After an epoch, bring the residuals of all ranks to each."""
-        if self.compressed:
-            compression.store(self.compressed, self.kept)
+        compression.store(self.compressed, self.kept)
 
     def add_up(self, flat: np.ndarray, n_images: int) -> None:
         """Replace gradients of a batch of `n_images` by their sum over all ranks."""
@@ -74,7 +70,7 @@ class DataParallel(Together):
             return replica.loop()
         if not hasattr(self.comm, "Split_type"):  # compiled code knows MPI alone
             return None
-        if self.window and not replica.strategy.parallel and self.one_machine:
+        if not replica.strategy.parallel and self.one_machine:
             return self.in_memory(replica)
         if allreduce.reachable():
             messages = allreduce.messages(self.comm)

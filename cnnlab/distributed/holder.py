@@ -7,7 +7,6 @@ import numpy as np
 
 from cnnlab.kernels import KERNELS, Strategy
 from cnnlab.training.method import Together
-from cnnlab.training.optimizers import Sgd
 from cnnlab.training.replica import Replica
 
 
@@ -22,19 +21,16 @@ class Part:
         self.positions = positions
         self.params = SimpleNamespace(flat=replica.params.flat[positions])
         self.grads = SimpleNamespace(flat=np.zeros_like(self.params.flat))
-        self.optimizer = shard(replica.optimizer, positions, replica.params.flat.shape)
+        whole, self.optimizer = replica.params.flat, copy.copy(replica.optimizer)
+        self.optimizer.state = {  # that of each parameter; any other is that of all
+            name: array[positions] if array.shape == whole.shape else array
+            for name, array in replica.optimizer.state.items()
+        }
         self.optimizer.begin(self.params)
 
     def update(self, n_images: int) -> None:
         """Step along the gradients, which are summed over `n_images`."""
         self.optimizer.update(self.params, self.grads, n_images)
-
-    @property
-    def n_bytes(self) -> dict[str, int]:
-        """The bytes of parameters, gradients and the optimiser's state."""
-        state = sum(array.nbytes for array in self.optimizer.state.values())
-        held = {"parameters": self.params.flat.nbytes, "gradients": self.grads.flat.nbytes}
-        return held | {"optimizer": state}
 
 
 class Holder(Together):
@@ -97,10 +93,3 @@ def check_apart(strategy: Strategy) -> None:
             f"kernels: expected one of {apart}, as ranks differ in what they compute, "
             f"got {strategy.name}"
         )
-
-
-def shard(optimizer: Sgd, positions: np.ndarray | slice, shape: tuple[int, ...]) -> Sgd:
-    """The same optimiser for some of the parameters: their state; any other is that of all."""
-    mine, state = copy.copy(optimizer), optimizer.state.items()
-    mine.state = {name: a[positions] if a.shape == shape else a for name, a in state}
-    return mine

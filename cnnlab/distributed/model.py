@@ -7,7 +7,6 @@ who add it up: reduce-scatter where everybody needed all.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from cnnlab.kernels.composition import layer_backward, layer_forward
 from cnnlab.kernels.contract import Strategy
-from cnnlab.network import AveragePool, Conv, Dense, Network, Pad, Place, Pool
+from cnnlab.network import AveragePool, Conv, Dense, Network, Pad, Parameters, Place, Pool
 from cnnlab.ranks.schedules import block
 from cnnlab.runtime.arguments import one_of
 
@@ -126,11 +125,6 @@ def cuts(network: Network, size: int, by: str) -> list[Cut]:
     return result
 
 
-def input_axis(places: Sequence[Place], i: int, by: str) -> int:
-    """The axis along which the input of layer i is cut: that of the output below it."""
-    return ROWS if by == "pixels" and len(places[i].input_shape) == 3 else FEATURES
-
-
 def needed(place: Place, axis: int, range_: Range) -> Range:
     """What a rank needs of a layer's input, along the axis on which that is cut, for its output.
 
@@ -149,26 +143,17 @@ def needed(place: Place, axis: int, range_: Range) -> Range:
     return a, b
 
 
-class Shares(NamedTuple):
-    """A layer, cut: the length of its input along that axis, and who owns and needs what of it."""
+def inputs(network: Network, size: int, by: str) -> list[tuple[int, list[Range], list[Range]]]:
+    """The axis along which each layer's input is cut, what `size` ranks own of it, and need.
 
-    name: str
-    length: int
-    owned: list[Range]
-    needed: list[Range]
-
-
-def shares(network: Network, size: int, by: str) -> list[Shares]:
-    """What each of `size` ranks owns of every layer's input, and needs; see `cuts`.
-
-    Of the images every rank has all, and takes what it needs: it owns that.
+    It is cut as the output below it, see `cuts`. Of the images every rank has all, and takes what
+    it needs: it owns that.
     """
     result, of_all = [], cuts(network, size, by)
     for i, place in enumerate(network.places):
-        axis = input_axis(network.places, i, by)
+        axis = ROWS if by == "pixels" and len(place.input_shape) == 3 else FEATURES
         wanted = [needed(place, axis, range_) for range_ in of_all[i].ranges]
-        owned = of_all[i - 1].ranges if i else wanted
-        result.append(Shares(place.name, place.input_shape[axis - 1], owned, wanted))
+        result.append((axis, of_all[i - 1].ranges if i else wanted, wanted))
     return result
 
 
@@ -187,12 +172,12 @@ class Piece:
         self.network, self.strategy, self.comm = network, strategy, comm
         self.start, self.stop = start, stop
         self.places, of_all = network.places, cuts(network, comm.size, by)
-        travels = shares(network, comm.size, by)
+        travels = inputs(network, comm.size, by)
         self.axis = [cut.axis for cut in of_all]
         self.mine = [cut.ranges[comm.rank] for cut in of_all]
         self.exchanges = {}
         for i in range(start, stop):
-            axis, (*_, owned, wanted) = input_axis(self.places, i, by), travels[i]
+            axis, owned, wanted = travels[i]
             if i:
                 self.exchanges[i] = Exchange(comm, owned, wanted, axis)
             else:  # every rank has the images
@@ -203,19 +188,20 @@ class Piece:
 
     def _find_parameters(self) -> tuple[np.ndarray, list, list[slice]]:
         """Positions of this rank's parameters, their layers and shapes, and which are shared."""
-        shapes = self.network.parameter_shapes
-        firsts = dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
+        n_all = self.network.zeros().flat.size
+        all_positions = Parameters(self.network, flat=np.arange(n_all))
         positions, result, shared, n = [np.empty(0, np.int64)], [], [], 0
         for i in range(self.start, self.stop):
             place = self.places[i]
-            for name, (rows, *rest) in place.layer.parameter_shapes(place.input_shape).items():
-                a, b = self.mine[i] if self.axis[i] == FEATURES else (0, rows)
-                row, first = prod(rest), firsts[f"{place.name}_{name}"]
-                positions.append(np.arange(first + a * row, first + b * row))
-                result.append((i, (b - a, *rest)))
-                if self.axis[i] != FEATURES:
-                    shared.append(slice(n, n + len(positions[-1])))
-                n += len(positions[-1])
+            for name in place.layer.parameter_shapes(place.input_shape):
+                mine = getattr(all_positions, f"{place.name}_{name}")
+                if self.axis[i] == FEATURES:
+                    mine = mine[slice(*self.mine[i])]
+                else:
+                    shared.append(slice(n, n + mine.size))
+                positions.append(mine.reshape(-1))
+                result.append((i, mine.shape))
+                n += mine.size
         return np.concatenate(positions), result, shared
 
     def hold(self, flat: np.ndarray, sums: np.ndarray) -> None:

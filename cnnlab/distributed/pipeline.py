@@ -40,15 +40,13 @@ def stages(network: Network, n: int) -> list[int]:
 class Pipe:
     """One rank of a pipeline: the stages that lie here, by number, and its list of tasks.
 
-    `comm` has the pipeline's ranks alone. `most_held` says how many activations of a stage, each
-    of a micro-batch, were held here at once.
+    `comm` has the pipeline's ranks alone.
     """
 
     def __init__(self, comm, tasks: Sequence[Task], pieces: dict[int, Piece], n_stages: int):
         self.comm, self.tasks, self.pieces, self.n_stages = comm, tasks, pieces, n_stages
         self.n_micro = 1 + max(task.micro for task in tasks)
         self.split = any(task.kind == "W" for task in tasks)
-        self.most_held = 0
 
     def gradients(self, x: np.ndarray, labels: np.ndarray) -> float:
         """Loss of a batch, told by the last stage; the pieces add up their gradients."""
@@ -58,7 +56,6 @@ class Pipe:
             mine = slice(*block(i, self.n_micro, len(labels)))
             if mine.start < mine.stop:  # a small batch fills few micro-batches
                 do[kind](stage, i, x[mine], labels[mine])
-            self.most_held = max(self.most_held, len(self.kept))
         for request, _ in self.sent:
             request.Wait()
         return self.loss

@@ -127,13 +127,13 @@ class Followed(BatchShares):
 class Parcels:
     """Messages of bytes, all of one length: HEAD numbers of 8 bytes, and a gradient.
 
-    `compress` is that of `CompressedSum`, or None: gradients go whole, in their own precision. Each
+    `compress` names one of COMPRESSORS; with None gradients go whole, in their own precision. Each
     rank has a compressor, with its residual; that of the server only decodes.
     """
 
-    def __init__(self, comm, compress: str | Callable | None = None):
+    def __init__(self, comm, compress: str | None):
         self.comm, self.compressors = comm, []
-        self.make = compress if callable(compress) or not compress else compressor(compress)
+        self.make = compress and compressor(compress)
 
     def begin(self, n: int) -> None:
         """Make this rank's compressor for n numbers."""
@@ -184,7 +184,7 @@ class Server(Together):
         self,
         comm,
         staleness: int | str = 0,
-        compress: str | Callable | None = None,
+        compress: str | None = None,
         servers: int = 1,
         lost: str = "end",
     ):
@@ -218,12 +218,11 @@ class Server(Together):
         if self.staleness and replica.optimizer.state:
             keeps = f"one that keeps {' and '.join(replica.optimizer.state)}"
             raise ValueError(f"optimizer: expected sgd, as gradients are stale, got {keeps}")
-        parcels = self.parcels if self.compress else None
-        self.kept = compression.room(parcels, replica.params.flat.size)
+        self.kept = compression.room(self.compress and self.parcels, replica.params.flat.size)
 
     def facts(self) -> dict[str, object]:
         """The compressor, the staleness and the ranks, where they make a difference."""
-        same = {"compress": self.compress} if isinstance(self.compress, str) else {}
+        same = {"compress": self.compress} if self.compress else {}
         if self.staleness:
             same["staleness"] = str(self.staleness)
         if self.staleness and self.n_servers > 1:

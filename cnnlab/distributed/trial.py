@@ -8,8 +8,7 @@ import numpy as np
 
 from cnnlab.distributed import METHODS
 from cnnlab.distributed.data_parallel import partitioned
-from cnnlab.distributed.holder import Part
-from cnnlab.kernels import KERNELS, find
+from cnnlab.kernels import find
 from cnnlab.kernels.contract import CONTRACT, Strategy
 from cnnlab.network import NETWORKS
 from cnnlab.ranks import world
@@ -128,22 +127,6 @@ class Trial:
             samples.append((self.method.clock() - start) / in_a_row)
         return samples
 
-    @property
-    def n_bytes(self) -> dict[str, int]:
-        """The bytes of parameters, gradients and the optimiser's state on this rank."""
-        if hasattr(self.method, "part"):
-            return self.method.part(self.replica).n_bytes
-        return Part(self.replica, slice(None)).n_bytes
-
-
-def parameters(comm, way: str, network: str, **options) -> np.ndarray:
-    """On a rank: the whole network's parameters after a step, see `Trial`."""
-    trial = Trial(comm, way, network, **options)
-    trial.step()
-    trial.method.gather(trial.replica)
-    trial.method.close()
-    return trial.replica.params.flat.copy()
-
 
 class Counting(World):
     """A world that counts the bytes that each rank sends to each other: `sent`."""
@@ -155,38 +138,3 @@ class Counting(World):
     def send(self, request) -> None:
         self.sent[request.rank, request.peer] += request.n_bytes
         super().send(request)
-
-
-def sent(n_ranks: int, way: str, network: str, in_a_row: int = 1, **options) -> np.ndarray:
-    """The bytes of a step from each of so many virtual ranks (row) to each other, int64 (P,P).
-
-    Of several steps in a row, those of all, after a first of an epoch that is not counted.
-    """
-
-    def steps(comm, n: int) -> None:
-        Trial(comm, way, network, **options).steps(n)
-
-    first, last = Counting(n_ranks), Counting(n_ranks)
-    first.run(steps, 1)
-    last.run(steps, 1 + in_a_row)
-    return last.sent - first.sent
-
-
-def virtual_seconds(
-    n_ranks: int, network: str | None, way: str, net: str, in_a_row: int = 1, **options
-) -> float:
-    """Virtual seconds of a step of NETWORKS[net], kernels charged by a model: see `Charged`.
-
-    `network` is that of a `World`.
-    """
-
-    def program(comm) -> list[float]:
-        charged = Charged(KERNELS["vector"], comm)
-        return Trial(comm, way, net, kernels=charged, **options).seconds(1, in_a_row)
-
-    return World(n_ranks, network).run(program)[0][0]
-
-
-def held(n_ranks: int, way: str, network: str, **options) -> Sequence[dict[str, int]]:
-    """What each of so many virtual ranks holds, in bytes; see `Trial.n_bytes`."""
-    return World(n_ranks).run(lambda comm: Trial(comm, way, network, **options).n_bytes)

@@ -77,7 +77,9 @@ class Momentum(Directed):
 
     def __init__(self, rate: float, momentum: float = 0.9):
         super().__init__(rate)
-        self.momentum = below_one("momentum", momentum)
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum: expected a number from 0 to below 1, got {momentum!r}")
+        self.momentum = momentum
 
     def direct(self, g: np.ndarray) -> None:
         """Turn the mean gradient into the velocity."""
@@ -165,10 +167,3 @@ def average(kept: np.ndarray, new: np.ndarray, beta: float) -> None:
     kept *= beta
     new *= 1 - beta
     kept += new
-
-
-def below_one(name: str, value: float) -> float:
-    """The value, if it is at least 0 and below 1; else ValueError."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name}: expected a number from 0 to below 1, got {value!r}")
-    return value

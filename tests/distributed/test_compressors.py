@@ -285,7 +285,7 @@ def sent_in_all(made):
 
 
 def test_it_sends_what_the_paper_does_and_not_what_a_forgetful_one_does():
-    made = DeepGradientCompression(N, argument=K / N, clip=None)
+    made = DeepGradientCompression(N, argument=K / N, clip=np.inf)
     result = sent_in_all(made)
     np.testing.assert_allclose(result, by_hand(gradients()), rtol=1e-3, atol=1e-4)
     for forgotten in ("mask_velocity", "mask_residual"):
@@ -294,7 +294,7 @@ def test_it_sends_what_the_paper_does_and_not_what_a_forgetful_one_does():
 
 
 def test_without_momentum_it_is_topk_with_feedback():
-    made = DeepGradientCompression(N, argument=0.1, momentum=0.0, clip=None)
+    made = DeepGradientCompression(N, argument=0.1, momentum=0.0, clip=np.inf)
     np.testing.assert_array_equal(sent_in_all(made), sent_in_all(compressor("streams:0.1")(N)))
 
 

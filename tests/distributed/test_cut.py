@@ -6,8 +6,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from cnnlab.distributed import METHODS, trial
-from cnnlab.distributed.model import CUTS, Piece, cuts, shares
+from cnnlab.distributed import METHODS
+from cnnlab.distributed.model import CUTS, Piece, cuts, inputs
 from cnnlab.distributed.pipeline import Hybrid, ModelParallel, Pipeline, stages
 from cnnlab.distributed.sharded import Sharded
 from cnnlab.kernels import KERNELS
@@ -28,7 +28,7 @@ from cnnlab.network import (
 from cnnlab.ranks.pipeline import SCHEDULES
 from cnnlab.ranks.virtual import World, examine
 from cnnlab.training import OPTIMIZERS, checkpoint, train
-from tests.distributed.uncut import DIGITS, check_virtual, steps
+from tests.distributed.uncut import DIGITS, check_virtual, replica, steps
 from tests.networks import MIXED
 from tests.ranks.programs import run
 
@@ -60,6 +60,16 @@ def test_sharded_ranks_take_the_steps_of_one(network):
         check_virtual(n, Sharded, network)
 
 
+def test_what_sharded_ranks_hold_is_held_once():
+    def program(comm):
+        part = Sharded(comm).part(replica("lenet5"))
+        held = part.params.flat, part.grads.flat, part.optimizer.state["velocity"]
+        return [array.size for array in held]
+
+    held, whole = np.array(World(7).run(program)), LENET5.parameters().flat.size
+    assert (held.sum(0) == whole).all() and held.max() < whole / 7 + 5
+
+
 @EACH_SEQUENCE
 def test_any_grid_takes_the_steps_of_one(network):
     for grid in [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 4), (5, 1, 1), (1, 3, 2), (2, 2, 2)]:
@@ -70,12 +80,13 @@ def test_any_grid_takes_the_steps_of_one(network):
 
 
 @pytest.mark.parametrize("name", sorted(GRAPHS))
-@pytest.mark.parametrize("way", ["pipeline", "model", "hybrid"])
-def test_a_graph_is_not_cut_but_refused_by_name(way, name):
+@pytest.mark.parametrize(
+    "make", [Pipeline, ModelParallel, functools.partial(Hybrid, grid=(1, 2, 1))]
+)
+def test_a_graph_is_not_cut_but_refused_by_name(make, name):
     message = f"^network: expected layers in sequence, to cut there, got {name}, whose .* has other"
-    options = {"grid": (1, 2, 1)} if way == "hybrid" else {}
     with pytest.raises(ValueError, match=message):
-        World(2).run(lambda comm: trial.parameters(comm, way, name, batch=8, **options))
+        check_virtual(2, make, name)
 
 
 def test_zeros_around_maps_are_cut_by_features_and_refused_by_pixels(monkeypatch):
@@ -179,11 +190,11 @@ def test_the_gradients_of_all_pieces_are_those_of_the_uncut_network(by, n):
 
 
 def test_what_ranks_own_of_an_input_is_what_the_layer_below_gives_them():
-    by_rows = shares(LENET5, 2, "pixels")
-    assert by_rows[0] == ("conv1", 28, [(0, 16), (12, 28)], [(0, 16), (12, 28)])
-    assert by_rows[3] == ("conv2", 12, [(0, 6), (6, 12)], [(0, 8), (4, 12)])
-    assert by_rows[6] == ("dense1", 4, [(0, 2), (2, 4)], [(0, 4), (0, 4)])
-    assert shares(LENET5, 2, "features")[3] == ("conv2", 6, [(0, 3), (3, 6)], [(0, 6), (0, 6)])
+    by_rows = inputs(LENET5, 2, "pixels")
+    assert by_rows[0] == (2, [(0, 16), (12, 28)], [(0, 16), (12, 28)])
+    assert by_rows[3] == (2, [(0, 6), (6, 12)], [(0, 8), (4, 12)])
+    assert by_rows[6] == (2, [(0, 2), (2, 4)], [(0, 4), (0, 4)])
+    assert inputs(LENET5, 2, "features")[3] == (1, [(0, 3), (3, 6)], [(0, 6), (0, 6)])
     with pytest.raises(ValueError, match="cut: expected one of features, pixels, got 'time'"):
         cuts(Network(), 2, "time")
 
@@ -218,18 +229,6 @@ def test_stages_are_cut_where_the_dearest_is_cheapest():
     for n in (0, 7):
         with pytest.raises(ValueError, match=f"pipeline: expected at most 6 stages, .* got {n}"):
             stages(Network(), n)
-
-
-@pytest.mark.parametrize(
-    "schedule, most", [("gpipe", [5, 5, 5]), ("1f1b", [3, 2, 1]), ("zero-bubble", [3, 3, 3])]
-)
-def test_a_rank_holds_as_many_micro_batches_as_its_schedule_says(schedule, most):
-    def program(comm):
-        method = Pipeline(comm, schedule, 5)
-        steps(method, "lenet5")
-        return method.pipe.most_held
-
-    assert World(3).run(program) == most
 
 
 def test_ranks_may_take_micro_batches_in_different_orders():

@@ -7,11 +7,11 @@ import pytest
 from mpi4py import MPI
 
 from cnnlab.data import load
-from cnnlab.distributed import data_parallel
 from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.kernels import allreduce
 from cnnlab.ranks.virtual import World
 from cnnlab.training import method
+from tests.distributed.uncut import check_virtual
 from tests.replicas import replica_of
 
 DIGITS = load("digits", 330, 100)
@@ -20,36 +20,21 @@ DIGITS = load("digits", 330, 100)
 replica = functools.partial(replica_of, DIGITS)
 
 
-class Two:
-    """A rank whose twin has the same gradients, and the same images."""
-
-    rank, size = 0, 2
-
-    def Allreduce(self, mine, total):
-        total[:] = 2 * mine
+def test_any_number_of_ranks_takes_the_steps_of_one():
+    for n in (1, 2, 13):  # at last more than images in a batch
+        check_virtual(n, DataParallel, "report")
 
 
-@pytest.mark.parametrize("n", [1, 13])
-def test_a_step_adds_up_gradients_and_divides_by_the_whole_batch(n):
-    alone, shared = replica("reference"), replica("reference")
-    chosen = np.arange(n) * 3
-    mine = chosen[DataParallel(Two()).share(n)]
-    loss = alone.gradients(mine)
-    alone.params.flat -= 0.5 * 2 * alone.grads.flat / n
-    assert DataParallel(Two()).step(shared, chosen) == pytest.approx(loss)
-    np.testing.assert_allclose(shared.params.flat, alone.params.flat, rtol=1e-9, atol=1e-12)
-
-
-def of_two(window=True):
-    method = DataParallel(MPI.COMM_SELF, window)
-    method.size = 2
+def of_two(one_machine=True):
+    method = DataParallel(MPI.COMM_SELF)
+    method.size, method.one_machine = 2, one_machine
     return method
 
 
 def test_where_mpi_is_not_found_by_name_messages_go_through_python(monkeypatch):
-    assert of_two(window=False).loop(replica("vector"))
+    assert of_two(one_machine=False).loop(replica("vector"))
     monkeypatch.setattr(allreduce, "library", object)
-    assert of_two(window=False).loop(replica("vector")) is None
+    assert of_two(one_machine=False).loop(replica("vector")) is None
     assert of_two().loop(replica("vector"))  # needs no message
 
 
@@ -59,23 +44,17 @@ def test_a_strategy_without_compiled_steps_is_led_by_python():
 
 
 @pytest.mark.parametrize(
-    "kernels, window, one_machine, expected",
-    [
-        ("vector", True, True, "team"),
-        ("vector", True, False, "messages"),
-        ("vector", False, True, "messages"),
-        ("threads", True, True, "messages"),
-    ],
+    "kernels, one_machine, expected",
+    [("vector", True, "team"), ("vector", False, "messages"), ("threads", True, "messages")],
 )
 def test_ranks_of_one_machine_share_memory_and_others_send_messages(
-    kernels, window, one_machine, expected, monkeypatch
+    kernels, one_machine, expected, monkeypatch
 ):
     asked, trained = [], replica(kernels)
-    monkeypatch.setattr(data_parallel, "one_machine", lambda comm: one_machine)
     monkeypatch.setattr(
         trained, "loop", lambda workers=None, grads=None: asked.append(workers) or (lambda order: 0)
     )
-    of_two(window).loop(trained)
+    of_two(one_machine).loop(trained)
     workers = asked[-1]
     assert (workers.rank, workers.size) == (0, 2)
     assert [name for name in ("team", "messages") if getattr(workers, name)] == [expected]

@@ -56,7 +56,7 @@ def test_without_ranks_one_trains_alone():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_argument_of_a_method_has_an_option(name):
-    arguments = set(options.arguments_of(METHODS[name])) - {"comm", "window"}  # for memory alone
+    arguments = set(options.arguments_of(METHODS[name])) - {"comm"}
     assert arguments <= {*options.ARGUMENTS.values()}
 
 
@@ -78,14 +78,7 @@ def test_every_method_ends_with_the_same_parameters_on_each_rank(name, n):
     [
         ("--schedule gpipe", "--schedule: expected --ranks pipeline or hybrid with it, got none"),
         ("--ranks data --cut pixels", "--cut: expected --ranks model or hybrid with it, got data"),
-        ("--ranks model --grid 1x1x1", "--grid: expected --ranks hybrid with it, got model"),
         ("--ranks sharded --micro-batches 2", "--micro-batches: expected --ranks pipeline or"),
-        ("--ranks model --compress qsgd4", "--compress: expected --ranks data or server with it"),
-        ("--ranks data --every 2", "--every: expected --ranks local or elastic"),
-        ("--ranks local --graph ring", "--graph: expected --ranks gossip with it, got local"),
-        ("--ranks gossip --moving-rate 1", "--moving-rate: expected --ranks elastic with it, got"),
-        ("--ranks data --staleness 1", "--staleness: expected --ranks server with it, got data"),
-        ("--ranks data --lost go-on", "--lost: expected --ranks server with it, got data"),
         ("--ranks server --lost go-on --virtual 3", "--lost: expected go-on without"),
         ("--ranks hybrid", "--grid: expected data × pipeline × model, such as 2x2x2, with"),
     ],
@@ -104,14 +97,3 @@ def test_a_grid_is_three_numbers(text):
 def test_the_link_is_that_of_virtual_ranks_unless_another_is_asked_for():
     texts = "--ranks data", "--ranks data --virtual 2", "--ranks data --virtual 2 --link dgx1"
     assert [options.link(chosen(words)) for words in texts] == [None, "10us,1GB/s", "dgx1"]
-
-
-@pytest.mark.parametrize("words", ["--ranks layers", "--ranks alone", ""])
-def test_compiled_messages_are_not_virtual(words):
-    algorithms = chosen(words)
-    algorithms.kernels = None
-    with pytest.raises(ValueError, match=r"^--virtual: expected --ranks data.* for one core, got "):
-        options.refuse_compiled(algorithms)
-    algorithms.ranks, algorithms.kernels = "data", "threads"
-    with pytest.raises(ValueError, match=r"got --ranks data --kernels threads$"):
-        options.refuse_compiled(algorithms)

@@ -1,64 +1,42 @@
-"""Trials say what a way to train finds, holds, sends and takes; the same each time."""
-
-import functools
+"""Trials find what a way to train finds, and take virtual time; the same each time."""
 
 import numpy as np
 import pytest
 
-from cnnlab.distributed import trial
-from cnnlab.distributed.trial import CALL, RATE, Charged
+from cnnlab.distributed.trial import CALL, RATE, Charged, Trial
 from cnnlab.kernels import KERNELS
 from cnnlab.network import LENET5, Network
 from cnnlab.ranks.virtual import World
 
-N = 4 * LENET5.parameters().flat.size
-
-
-def parameters(n_ranks, way, **options):
-    program = functools.partial(trial.parameters, way=way, network="lenet5", batch=8, **options)
-    return World(n_ranks).run(program)
-
 
 def test_every_rank_has_the_parameters_of_the_uncut_network():
-    uncut = parameters(1, "alone")[0]
+    def program(comm, way):
+        one = Trial(comm, way, "lenet5", batch=8)
+        one.step()
+        return one.replica.params.flat
+
+    uncut = World(1).run(program, "alone")[0]
     assert abs(uncut - LENET5.parameters().flat).max() > 1e-4
-    for params in parameters(3, "layers"):
+    for params in World(3).run(program, "layers"):
         np.testing.assert_allclose(params, uncut, atol=1e-5)
 
 
-def test_what_is_held_is_counted():
-    alone = trial.held(1, "data", "lenet5", optimizer="adam")[0]
-    assert alone == {"parameters": N, "gradients": N, "optimizer": 2 * N + 8}
-    shares = trial.held(7, "sharded", "lenet5", optimizer="adam")
-    sums = {name: sum(own[name] for own in shares) for name in alone}
-    assert sums == {"parameters": N, "gradients": N, "optimizer": 2 * N + 7 * 8}
-    assert max(own["parameters"] for own in shares) < N / 7 + 4 * 5
+def seconds(n_ranks, link, way, in_a_row=1, **options):
+    """Virtual seconds of a step, its kernels charged for by the model."""
+
+    def program(comm):
+        kernels = Charged(KERNELS["vector"], comm)
+        one = Trial(comm, way, "lenet5", batch=32, kernels=kernels, **options)
+        return one.seconds(1, in_a_row)[0]
+
+    return World(n_ranks, link).run(program)[0]
 
 
-def test_the_bytes_of_one_step_are_counted_by_pair():
-    allreduce = trial.sent(2, "data", "lenet5", batch=8)
-    assert allreduce.tolist() == [[0, N], [N, 0]]
-    assert trial.sent(4, "sharded", "lenet5", batch=8).sum() == 3 * 3 * N
-    stages = trial.sent(4, "pipeline", "lenet5", batch=8)
-    assert {tuple(pair) for pair in np.argwhere(stages)} == {
-        *((0, 1), (1, 2), (2, 3)),
-        *((1, 0), (2, 1), (3, 2)),
-    }
-
-
-def test_virtual_seconds_are_the_same_each_time_and_follow_the_network():
-    how = {"net": "lenet5", "batch": 16}
-    times = [trial.virtual_seconds(2, "10us,1GB/s", "data", **how) for _ in range(2)]
-    assert times[0] == times[1]
-    assert trial.virtual_seconds(2, "10us,10MB/s", "data", **how) > times[0] + N / 10e6 / 2
-    assert trial.virtual_seconds(1, None, "alone", **how) == pytest.approx(2 * times[0], rel=0.3)
-
-
-def test_a_rank_is_charged_for_its_blocks_alone():
-    how = {"net": "lenet5", "batch": 32}
-    alone = trial.virtual_seconds(1, None, "alone", **how)
-    at_once = trial.virtual_seconds(2, "1ns,1000GB/s", "layers", **how)
-    assert alone / 2 < at_once < 0.6 * alone
+def test_a_rank_is_charged_for_its_blocks_alone_the_same_each_time():
+    alone, at_once, again = (
+        seconds(n, "1ns,1000GB/s", way) for n, way in ((1, "alone"), (2, "layers"), (2, "layers"))
+    )
+    assert alone / 2 < at_once < 0.6 * alone and at_once == again
 
 
 @pytest.mark.parametrize(
@@ -88,17 +66,7 @@ def test_a_kernel_computes_and_takes_its_virtual_time(name, shapes, work):
     assert world.clocks == pytest.approx([CALL + work / RATE, 3 * (CALL + work / RATE)])
 
 
-def test_steps_in_a_row_are_counted_together_and_timed_as_a_mean():
-    how = {"batch": 8, "every": 4}
-    assert trial.sent(2, "local", "lenet5", in_a_row=4, **how).tolist() == [[0, N], [N, 0]]
-    assert trial.sent(2, "local", "lenet5", in_a_row=2, **how).sum() == 0
-
-    def seconds(in_a_row):
-        def program(comm):
-            own = trial.Trial(comm, "local", "lenet5", **how)
-            return own.seconds(1, in_a_row)[0]
-
-        return World(2, "1ms,1GB/s").run(program)[0]
-
-    barrier = 8 * (seconds(4) - seconds(8))  # one for all steps of a sample
+def test_steps_in_a_row_are_timed_as_a_mean():
+    four, eight = (seconds(2, "1ms,1GB/s", "local", n, every=4) for n in (4, 8))
+    barrier = 8 * (four - eight)  # one for all steps of a sample
     assert barrier == pytest.approx(1e-3 + 1e-6, rel=0.01)

@@ -39,11 +39,15 @@ def test_schedules_and_their_times_are_the_packages(mine, name, size, m):
 
 def step_of_package(way, network, n_ranks=2, **options):
     """Images, labels, and gradients of the whole network that a step of the package has gone."""
-    one = trial.Trial(trial.Counting(1).run(lambda comm: comm)[0], "alone", network, batch=60)
-    run = trial.Counting(n_ranks).run
-    after = run(lambda comm: trial.parameters(comm, way, network, batch=60, **options))[0]
-    replica = one.replica
-    return replica.images, replica.labels, (replica.params.flat - after) * 60 / 0.1
+
+    def program(comm):
+        one = trial.Trial(comm, way, network, batch=60, **options)
+        replica, before = one.replica, one.replica.params.flat.copy()
+        one.step()
+        one.method.gather(replica)
+        return replica.images, replica.labels, (before - replica.params.flat) * 60 / 0.1
+
+    return trial.Counting(n_ranks).run(program)[0]
 
 
 def test_a_pipeline_and_a_cut_within_layers_take_the_packages_step():

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 
 from cnnlab.data import load
-from cnnlab.distributed.data_parallel import DataParallel
 from cnnlab.network import Network, Parameters
-from cnnlab.ranks.virtual import World
 from cnnlab.training import OPTIMIZERS, Diverged, checkpoint, train
 from cnnlab.training.optimizers import Momentum
 
@@ -101,22 +99,3 @@ def test_a_rate_out_of_reason_diverges_with_any_optimizer():
     for name in OTHERS:
         with pytest.raises(Diverged, match="lower the rate"):
             train(DIGITS, optimizer=name, rate=1e8)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_ranks_find_the_parameters_of_one(name):
-    how = {"optimizer": name, "batch": 25, "epochs": 2, "progress": False}
-
-    def program(comm):
-        return train(DIGITS, method=DataParallel(comm), **how).params.flat
-
-    results, alone = World(3).run(program), train(DIGITS, **how).params.flat
-    assert all(np.array_equal(results[0], other) for other in results)
-    np.testing.assert_allclose(results[0], alone, atol=2e-3 if "a" in name[:2] else 1e-3)
-
-
-@pytest.mark.parametrize("kernels", ["reference", "loops", "threads"])
-def test_every_strategy_steps_in_that_direction(kernels):
-    how = {"optimizer": "momentum", "batch": 16, "n_threads": 1}
-    flats = [train(load("digits", 32, 8), k, **how).params.flat for k in ("vector", kernels)]
-    np.testing.assert_allclose(*flats, atol=1e-5)

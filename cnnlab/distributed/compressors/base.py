@@ -20,13 +20,9 @@ class Compressor:
         if argument is not None:
             raise ValueError(f"compress: expected no number of bits, got {argument}")
         self.n, self.seed, self.n_messages = n, seed, 0
+        self.n_bytes = 4 * n  # of every message
         self.residual = np.zeros(n, np.float32) if self.feedback else None
         self.state = {"residual": self.residual} if self.feedback else {}
-
-    @property
-    def n_bytes(self) -> int:
-        """The length of every message."""
-        return 4 * self.n
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         """The message, uint8 (n_bytes), for float32 (n)."""
@@ -55,9 +51,9 @@ class Compressor:
 class Halves(Compressor):
     """Numbers of 16 bits: 11 bits of precision, and nothing above 65,504 but infinity."""
 
-    @property
-    def n_bytes(self) -> int:
-        return 2 * self.n
+    def __init__(self, n: int, seed: int = 0, argument: object = None):
+        super().__init__(n, seed, argument)
+        self.n_bytes = 2 * n
 
     def pack(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):

@@ -30,12 +30,8 @@ class Qsgd(Compressor):
         self.bucket = bucket
         self.bits, self.most = int(argument), 2 ** (int(argument) - 1) - 1
         self.n_buckets, self.n_packed = -(-n // self.bucket), -(-n * self.bits // 8)
+        self.n_bytes = 4 * self.n_buckets + self.n_packed  # scales, then the packed levels
         self.codes = np.zeros(self.n_packed * 8 // self.bits, np.uint8)
-
-    @property
-    def n_bytes(self) -> int:
-        """The length of every message: scales of 4 bytes, then the packed levels."""
-        return 4 * self.n_buckets + self.n_packed
 
     def pack(self, values: np.ndarray) -> np.ndarray:
         message = np.empty(self.n_bytes, np.uint8)
@@ -113,12 +109,8 @@ class OneBit(Compressor):
     def __init__(self, n: int, seed: int = 0, argument: object = None):
         super().__init__(n, seed, argument)
         self.n_buckets, self.n_packed = -(-n // BUCKET), -(-n // 8)
+        self.n_bytes = 8 * self.n_buckets + self.n_packed  # two means a bucket, then the bits
         self.codes = np.zeros(8 * self.n_packed, np.uint8)
-
-    @property
-    def n_bytes(self) -> int:
-        """The length of every message: two means of 4 bytes a bucket, then the bits."""
-        return 8 * self.n_buckets + self.n_packed
 
     def pack(self, values: np.ndarray) -> np.ndarray:
         message = np.empty(self.n_bytes, np.uint8)

@@ -97,11 +97,7 @@ class TopK(Compressor):
             raise ValueError(f"compress: expected a density from 0 to 1, got {argument}")
         super().__init__(n, seed)
         self.k = min(n, max(1, round(density * n)))
-
-    @property
-    def n_bytes(self) -> int:
-        """The length of every message: places of 4 bytes, then the numbers."""
-        return 8 * self.k
+        self.n_bytes = 8 * self.k  # places of 4 bytes, then the numbers
 
     def pack(self, values: np.ndarray) -> np.ndarray:
         message = np.empty(self.n_bytes, np.uint8)
@@ -147,17 +143,12 @@ class TopLevels(Compressor):
             raise ValueError(f"compress: expected 1 to {BUCKET} of a bucket, got {argument}")
         super().__init__(n, seed)
         self.k = int(argument)
-        sizes = np.diff(np.append(np.arange(0, n, BUCKET), n)) if n else np.zeros(0, int)
-        kept = np.minimum(sizes, self.k)
-        self.starts = np.repeat(BUCKET * np.arange(len(sizes)), kept)  # of each place's bucket
+        kept = np.minimum(np.bincount(np.arange(n) // BUCKET), self.k)  # of each bucket
+        self.starts = np.repeat(BUCKET * np.arange(kept.size), kept)  # of each place's bucket
         self.places = np.empty(self.starts.size, np.int32)
         self.chosen = np.empty(self.starts.size, np.float32)
         self.levels = Qsgd(self.starts.size, seed, 4, bucket=self.k)
-
-    @property
-    def n_bytes(self) -> int:
-        """The length of every message: places of 2 bytes, then scales and levels."""
-        return 2 * self.places.size + self.levels.n_bytes
+        self.n_bytes = self.levels.n_bytes + 2 * self.places.size  # scales, levels, then places
 
     def pack(self, values: np.ndarray) -> np.ndarray:
         select_in_buckets(values, BUCKET, self.k, self.places, self.chosen)
@@ -216,7 +207,7 @@ class DeepGradientCompression(Streams):
     A gradient is clipped where its norm, for the mean over all images, is above clip / √n_ranks.
     """
 
-    def __init__(self, n, seed=0, argument=0.01, momentum=0.9, clip: float | None = 2.0):
+    def __init__(self, n, seed=0, argument=0.01, momentum=0.9, clip: float = 2.0):
         density, comma, stage = str(argument).partition(",")
         if comma and not stage.isdecimal():
             raise ValueError(f"compress: expected messages of a stage after the comma, got {stage}")
@@ -252,7 +243,5 @@ class DeepGradientCompression(Streams):
 
         The sum of n independent ones is longer by √n, so each is shorter by as much.
         """
-        if self.clip is None:
-            return gradient
         most, norm = self.clip * n_images / n_ranks**0.5, float(np.linalg.norm(gradient))
         return gradient if norm <= most else gradient * np.float32(most / norm)
