@@ -30,7 +30,8 @@ ACTIVATIONS = {"relu": RELU, "sigmoid": SIGMOID}
 # It is done `times` times, each with arrays that lie a step further. `added`: dx is, and `summed`:
 # y is; `exact`: windows cover each pixel once; `last`: dy is dz. What is `ready` has its dz in y,
 # where a pooling has written it `over`, gone `through` the activation below it and added to the
-# bias `bias_over`. The others are records and tables of `lanes`.
+# bias `bias_over`. The others are records and tables of `lanes`; those of `one_` are for one vector
+# of images, where the others of a fully connected layer are for both.
 FIELDS = (
     "kind activation C H W F P Q K S x y dy dz dx rows w b fixed sums n_sums into db times x_step "
     "y_step w_step b_step added summed exact last ready over through bias_over forward back "
@@ -57,17 +58,13 @@ class Programme(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def programme(network) -> Programme:
     """The programme of a network."""
-    return Writer(network, apart=Writer(network).size).programme
+    return Writer(network).programme
 
 
 class Writer:
-    """Writes the programme of a network, layer by layer.
+    """Writes the programme of a network, layer by layer."""
 
-    Two vectors of images lie `apart` in a worker's memory, as far as the arrays of one have room.
-    """
-
-    def __init__(self, network, apart=0):
-        self.vectors = np.array([0, apart])
+    def __init__(self, network):
         self.tables, self.size, self.n_sums, self.constants, rows = Tables(), 0, 0, [], []
         self.offsets = dict(zip(network.parameter_shapes, starts(network), strict=True))
         places, readers = network.places, Counter(s for p in network.places for s in p.sources)
@@ -101,6 +98,9 @@ class Writer:
                 rows.append(row)
                 begin += prod(shapes[source])
         rows[-1].last = True
+        for row in rows:
+            if row.kind == DENSE:  # at last, when it is known where the second vector's arrays lie
+                self.dense(row, np.array([0, self.size]))
         layers = np.array(rows, ROW)
         by_pixels = all(
             not isinstance(place.layer, Moving) and getattr(place.layer, "side_by_side", True)
@@ -142,7 +142,7 @@ class Writer:
         elif row.kind in (POOL, MAX_POOL):
             self.pool(row, pixels)
         elif row.kind == DENSE:
-            self.dense(row)
+            row.rows = self.room(row.C)
         else:
             self.move(row, layer, begin)
         row.maps, row.pixels = self.tables.add(maps), self.tables.add(pixels)
@@ -221,8 +221,8 @@ class Writer:
             row.fixed, row.w, row.b = True, self.room(C * K * K), self.room(C)
             self.constants.append((row.w, np.full(C * K * K, 1 / K**2, np.float32)))
 
-    def dense(self, row) -> None:
-        """A fully connected layer's records, for two vectors of images: weights are read once.
+    def dense(self, row, both) -> None:
+        """A fully connected layer's records, for `both` vectors of images: weights are read once.
 
         `tail` does the last inputs, which fill no vector; gradients of the weights have records for
         one vector of images, too.
@@ -230,18 +230,17 @@ class Writer:
         D, O, add = int(row.C), int(row.F), self.tables.product
         inputs, outputs, lanes_of = np.arange(D), np.arange(O), np.arange(LANES)
         row.forward = add(
-            TALL, (outputs * D, inputs), (self.vectors, grid(D, 1)), (grid(O, 1), self.vectors),
+            TALL, (outputs * D, inputs), (both, grid(D, 1)), (grid(O, 1), both),
             start=BIASED, activation=row.activation,
         )  # fmt: skip
         row.back = add(
-            TALL, (inputs, outputs * D), (self.vectors, grid(O, 1)), (grid(D, 1), self.vectors),
+            TALL, (inputs, outputs * D), (both, grid(O, 1)), (grid(D, 1), both),
             start=ADDED if row.added else FRESH,
         )  # fmt: skip
-        row.rows = self.room(D)
         columns, last = grid(D // LANES, 1), [D - LANES]
         for vectors, weights, tail in (
-            (self.vectors, "weights", "tail"),
-            (self.vectors[:1], "one_weights", "one_tail"),
+            (both, "weights", "tail"),
+            (both[:1], "one_weights", "one_tail"),
         ):
             dz = grid(O, 1), np.add.outer(vectors, lanes_of).ravel()
             images = np.add.outer(vectors, lanes_of * D).ravel()
