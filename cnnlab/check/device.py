@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cnnlab import cuda
-from cnnlab.check.answer import judge
 from cnnlab.check.inputs import CASES, STRIDE_ONE, case
 from cnnlab.check.operation import kernel as against_reference
 from cnnlab.check.verdict import Verdict
@@ -57,11 +56,3 @@ def traces_of(function: Callable, arrays: Iterable[np.ndarray]) -> list:
 def prove(operation: str, function: Callable, **options) -> None:
     """Print the verdict on kernels that a lesson shows; raise AssertionError if one is wrong."""
     kernel(operation, function, **options).require()
-
-
-def exercise(operation: str, function: Callable, **options) -> bool:
-    """Print the verdict on an answer, which may still be empty; return whether it is right.
-
-    An answer that calls a strategy of cnnlab is none.
-    """
-    return judge(operation, function, kernel, options).report()
