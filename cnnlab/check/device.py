@@ -1,10 +1,7 @@
 """Check kernels in CUDA C: right numbers, and no fault in any access."""
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable
-
-import numpy as np
+from collections.abc import Callable
 
 from cnnlab import cuda
 from cnnlab.check.inputs import CASES, STRIDE_ONE, case
@@ -44,13 +41,6 @@ def kernel(
     if not verdict:
         return verdict
     return dataclasses.replace(verdict, text=f"{verdict.text}, and no access is at fault")
-
-
-def traces_of(function: Callable, arrays: Iterable[np.ndarray]) -> list:
-    """The traces of the launches that a function makes, for a picture of them."""
-    with cuda.traced() as traces, contextlib.suppress(RuntimeError):  # a fault is in its trace
-        function(*arrays)
-    return traces
 
 
 def prove(operation: str, function: Callable, **options) -> None:
