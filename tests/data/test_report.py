@@ -10,7 +10,6 @@ FIGURES = report()
 
 
 def test_figures_are_as_printed_slips_included():
-    """What does not follow from the others, as comments beside them say, and what does."""
     cuda, sequential = FIGURES["cuda"], FIGURES["sequential"]
     assert FIGURES["mpi"] == {"ranks": [2, 4], "speedup": [1.52734, 1.01832]}
     assert FIGURES["openmp"]["speedup"] == [2.72047, 2.62118, 2.158702, None]
