@@ -11,14 +11,15 @@ READ, WRITE = "read", "write"
 
 
 class Watched(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array that logs each element read or written, as (name, READ or WRITE, position).
+    """An array that logs each element read or written, as (name, READ or WRITE, position, task).
 
-    For kernels run as plain Python, `kernel.py_func`. A view shares the log of its array. NumPy's
-    functions read all of it, and those that know `out` write it.
+    For kernels run as plain Python, `kernel.py_func`. The position in memory is counted in
+    elements. A view shares the log of its array. NumPy's functions read all of it, and those that
+    know `out` write it.
     """
 
     def __init__(
-        self, name: str, array: np.ndarray, log: list, positions: np.ndarray | None = None
+        self, name: str, array: np.ndarray, log: "Tasks", positions: np.ndarray | None = None
     ):
         self.name, self.array, self.log = name, array, log
         self.positions, self.whole = positions, positions is None
@@ -52,8 +53,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         plain = [np.asarray(each) if isinstance(each, Watched) else each for each in inputs]
         if out is None:
-            return self.of_kernel(getattr(ufunc, method)(*plain, **options))
-        if inputs[0] is out[0] and out[0].whole and getattr(self.log, "task", None):
+            return self.log.watched(getattr(ufunc, method)(*plain, **options))
+        if inputs[0] is out[0] and out[0].whole and self.log.task:
             raise TypeError(f"{out[0].name}: += on a whole array is a reduction to Numba")
         into = tuple(each.array if isinstance(each, Watched) else each for each in out)
         getattr(ufunc, method)(*plain, out=into, **options)
@@ -76,34 +77,14 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
                 positions = getattr(self.positions, name)(*arguments, **options)
                 return Watched(self.name, result, self.log, positions)
             self.note(READ, self.positions)
-            return self.of_kernel(result)
+            return self.log.watched(result)
 
         return method
-
-    def of_kernel(self, made):
-        """What a kernel has made of the array."""
-        return self.log.watched(made) if isinstance(self.log, Tasks) else made
 
     def note(self, kind: str, positions) -> None:
         """Log an access to each of these positions."""
         for position in np.ravel(positions):
             self.log.append((self.name, kind, int(position)))
-
-
-def accesses(kernel, **arrays: np.ndarray) -> list[tuple[str, str, int]]:
-    """Run a Numba kernel as plain Python; return each access as (array, READ or WRITE, position).
-
-    The position in memory is counted in elements; the order is that of one thread.
-    """
-    log: list[tuple[str, str, int]] = []
-    function = getattr(kernel, "py_func", kernel)
-    function(*(Watched(name, array, log) for name, array in arrays.items()))
-    return log
-
-
-def trips(log) -> dict[tuple[str, str], int]:
-    """The number of accesses by array and kind: (array, READ or WRITE) → number."""
-    return dict(Counter((name, kind) for name, kind, _ in log))
 
 
 THREADS = 5  # that a kernel is shown which asks for its thread

@@ -51,11 +51,6 @@ def kernel(
     return Verdict(not result, f"{operation} {said}")
 
 
-def collective(operation: str, function: Callable, ranks: Cluster | None = None, **how) -> bool:
-    """Print the verdict on a learner's collective, see `kernel`; return whether it is right."""
-    return kernel(operation, function, ranks, **how).report()
-
-
 def loaded(function: Callable) -> None:
     """On every rank, before the clock runs: import what the function and its check need."""
 

@@ -1,13 +1,9 @@
 """Check kernels in CUDA C: right numbers, and no fault in any access."""
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable
-
-import numpy as np
+from collections.abc import Callable
 
 from cnnlab import cuda
-from cnnlab.check.answer import judge
 from cnnlab.check.inputs import CASES, STRIDE_ONE, case
 from cnnlab.check.operation import kernel as against_reference
 from cnnlab.check.verdict import Verdict
@@ -47,21 +43,6 @@ def kernel(
     return dataclasses.replace(verdict, text=f"{verdict.text}, and no access is at fault")
 
 
-def traces_of(function: Callable, arrays: Iterable[np.ndarray]) -> list:
-    """The traces of the launches that a function makes, for a picture of them."""
-    with cuda.traced() as traces, contextlib.suppress(RuntimeError):  # a fault is in its trace
-        function(*arrays)
-    return traces
-
-
 def prove(operation: str, function: Callable, **options) -> None:
     """Print the verdict on kernels that a lesson shows; raise AssertionError if one is wrong."""
     kernel(operation, function, **options).require()
-
-
-def exercise(operation: str, function: Callable, **options) -> bool:
-    """Print the verdict on an answer, which may still be empty; return whether it is right.
-
-    An answer that calls a strategy of cnnlab is none.
-    """
-    return judge(operation, function, kernel, options).report()

@@ -179,9 +179,12 @@ def prove(operation: str, function: Callable, **options) -> None:
     kernel(operation, function, **options).require()
 
 
-def exercise(operation: str, function: Callable, **options) -> bool:
+def exercise(
+    operation: str, function: Callable, by: Callable[..., Verdict] = kernel, **options
+) -> bool:
     """Print the verdict on an answer, which may still be empty; return whether it is right.
 
-    An answer that calls a strategy of cnnlab is none.
+    `by` gives it, with `options`: `kernel`, or that of `threads` or `device`. An answer that calls
+    a strategy of cnnlab is none.
     """
-    return judge(operation, function, kernel, options).report()
+    return judge(operation, function, by, options).report()

@@ -6,7 +6,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from cnnlab.check.access_log import race
-from cnnlab.check.answer import OutOfTime, judge, limit, parallel
+from cnnlab.check.answer import OutOfTime, limit, parallel
 from cnnlab.check.inputs import CROWDS, STRIDE_ONE, draw
 from cnnlab.check.operation import at, stride_of
 from cnnlab.check.operation import kernel as against_reference
@@ -41,11 +41,6 @@ def kernel(operation: str, function: Callable, **options) -> Verdict:
             return Verdict(False, f"{operation}: {text} @numba.njit(parallel=True)")
     text = f"{operation} agrees with the reference on 1 to {n_threads} threads"
     return Verdict(True, text)
-
-
-def threaded(operation: str, function: Callable, **options) -> bool:
-    """Like `exercise`, for a parallel kernel: print the verdict, return whether it is right."""
-    return judge(operation, function, kernel, options).report()
 
 
 def follow(operation: str, function: Callable, options: dict) -> Verdict | None:

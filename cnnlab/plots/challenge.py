@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from cnnlab import cuda
-from cnnlab.check import collective, device, exercise, threaded
+from cnnlab import check, cuda
+from cnnlab.check import collective, device, threads
 from cnnlab.check.kinds import empty
 from cnnlab.check.verdict import Verdict
 from cnnlab.measure import machine, timing
@@ -44,8 +44,8 @@ def challenge(
     is asserted about time. Raises ValueError for an operation that the network does not have.
     """
     arrays, options = layer_arguments(operation, batch)
-    prove = exercise if n_threads == 1 else threaded
-    if still_open(operation, mine) or not prove(operation, mine):
+    by = check.kernel if n_threads == 1 else threads.kernel
+    if still_open(operation, mine) or not check.exercise(operation, mine, by):
         return None
     calls = {GOAL: layer_call(GOAL, operation, batch)}
     for name, kernel in {**(rungs or {}), MINE: mine}.items():
@@ -100,11 +100,13 @@ def challenge_ranks(
 ) -> Axes | None:
     """Prove a collective on 1 to 5 ranks, say what share of MPI's speed it reaches, and draw it.
 
-    `mine` and the `rungs` take (comm, array), see `check.collective`; `n` is the number of float32
+    `mine` and the `rungs` take (comm, array), see `collective.kernel`; `n` is the number of float32
     on each rank, one for each core, from 2 to 8. Returns None, and times nothing, where `mine` is
     wrong, still empty, or calls a collective of MPI.
     """
-    if still_open(operation, mine) or not collective.collective(operation, mine, messages=True):
+    if still_open(operation, mine):
+        return None
+    if not collective.kernel(operation, mine, messages=True).report():
         return None
     calls = {**(rungs or {}), MPI: None, MINE: mine}
     with cluster(max(2, min(8, thread_pool.usable_cores()))) as ranks:
@@ -123,7 +125,7 @@ def challenge_traffic(operation: str, mine: Callable, rungs: Rungs | None = None
     network's sizes, and finds the same on every machine. Returns None, and counts nothing, where
     the kernel is wrong or still empty.
     """
-    if still_open(operation, mine) or not device.exercise(operation, mine):
+    if still_open(operation, mine) or not check.exercise(operation, mine, device.kernel):
         return None
     moved, least = count(operation, {**(rungs or {}), MINE: mine})
     times = {name: f"{n / least:.3g}" for name, n in moved.items()}

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cnnlab.check.collective import collective, compare
+from cnnlab.check.collective import compare, kernel
 
 VALUES = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 
 
 def test_an_unknown_operation_is_refused():
     with pytest.raises(ValueError, match=r"operation: expected one of allreduce, .* got 'sum'"):
-        collective("sum", None)
+        kernel("sum", None)
 
 
 @pytest.mark.parametrize(

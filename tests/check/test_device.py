@@ -1,8 +1,11 @@
+import functools
+
 import numpy as np
 import pytest
 
-from cnnlab import cuda
+from cnnlab import check, cuda
 from cnnlab.check import device as device_check
+from cnnlab.check import kinds
 from cnnlab.kernels import device
 
 SOURCE = """
@@ -15,14 +18,13 @@ extern "C" __global__ void total(const float* dz, float* db, int N, int F, int s
 ATOMIC = SOURCE.replace("db[i / size % F] += dz[i]", "atomicAdd(&db[i / size % F], dz[i])")
 
 
+def launch(kernels, dz, db):
+    db[...] = 0
+    kernels.over("total", dz.size, dz, db, *dz.shape[:2], dz[0, 0].size)
+
+
 def bias(source):
-    kernels = cuda.Kernels(source)
-
-    def backward_bias(dz, db):
-        db[...] = 0
-        kernels.over("total", dz.size, dz, db, *dz.shape[:2], dz[0, 0].size)
-
-    return backward_bias
+    return functools.partial(launch, cuda.Kernels(source))
 
 
 def test_wrong_numbers_without_a_fault_are_rejected():
@@ -53,7 +55,7 @@ def test_an_answer_that_launches_the_kernels_of_the_strategy_is_rejected(capsys)
         device.conv_backward_bias(dz, db)
 
     assert device_check.kernel("conv_backward_bias", borrowed)
-    assert not device_check.exercise("conv_backward_bias", borrowed)
+    assert not check.exercise("conv_backward_bias", borrowed, device_check.kernel)
     assert "expected a kernel of your own" in capsys.readouterr().out
 
 
@@ -91,7 +93,7 @@ def test_more_than_numbers_may_be_asked_for():
 
 
 def test_a_launch_that_ends_early_still_has_its_trace():
-    far = bias(SOURCE.replace("db[i / size % F]", "db[1 << 28]"))
-    arrays = np.ones((1, 1, 2, 2), np.float32), np.zeros(1, np.float32)
-    [trace] = device_check.traces_of(far, arrays)
+    far = SOURCE.replace("db[i / size % F]", "db[1 << 28]")
+    exercise = kinds.cuda_c("conv_backward_bias", launch, "a hint")(lambda: far)
+    [trace] = exercise.traces(exercise.model())
     assert any(fault.kind == "out of bounds" for fault in trace.faults())

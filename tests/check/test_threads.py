@@ -2,8 +2,13 @@ import numba
 import numpy as np
 import pytest
 
-from cnnlab import check
 from cnnlab.check import threads
+
+
+def rejected(kernel):
+    verdict = threads.kernel("conv_backward_bias", kernel)
+    assert not verdict
+    return str(verdict)
 
 
 @numba.njit(parallel=True)
@@ -29,25 +34,23 @@ def bias_of_half_the_batch_a_thread(dz, db):
                         db[f] += dz[n, f, p, q]
 
 
-def test_a_race_is_caught_also_if_it_is_right_on_one_thread(capsys):
-    assert not check.threaded("conv_backward_bias", bias_of_half_the_batch_a_thread)
-    said = capsys.readouterr().out
-    assert "✗ on 2 threads (right on fewer, and wrong here)" in said
+def test_a_race_is_caught_also_if_it_is_right_on_one_thread():
+    said = rejected(bias_of_half_the_batch_a_thread)
+    assert said.startswith("✗ on 2 threads (right on fewer, and wrong here)")
     assert "iterations 0 and 1 of the prange both write db[0]: a race" in said
 
 
 @pytest.mark.parametrize("decorated", [lambda f: f, numba.njit, numba.njit(fastmath=True)])
-def test_a_kernel_that_is_not_parallel_is_no_answer(decorated, capsys):
+def test_a_kernel_that_is_not_parallel_is_no_answer(decorated):
     @decorated
     def serial(dz, db):
         for f in numba.prange(len(db)):
             db[f] = dz[:, f].sum()
 
-    assert not check.threaded("conv_backward_bias", serial)
-    assert "right on 1 thread, and not parallel" in capsys.readouterr().out
+    assert "right on 1 thread, and not parallel" in rejected(serial)
 
 
-def test_serial_loops_below_a_parallel_decorator_are_no_answer(capsys):
+def test_serial_loops_below_a_parallel_decorator_are_no_answer():
     @numba.njit(parallel=True)
     def serial(dz, db):
         for f in range(len(db)):
@@ -55,8 +58,7 @@ def test_serial_loops_below_a_parallel_decorator_are_no_answer(capsys):
             for n in range(len(dz)):
                 db[f] += dz[n, f].sum()
 
-    assert not check.threaded("conv_backward_bias", serial)
-    assert "no two iterations of a prange write: the loops are serial" in capsys.readouterr().out
+    assert "no two iterations of a prange write: the loops are serial" in rejected(serial)
 
 
 @numba.njit(parallel=True)
@@ -79,9 +81,8 @@ def serial_in_one_iteration(dz, db):
 
 
 @pytest.mark.parametrize("kernel", [serial_beside_a_parallel_zero, serial_in_one_iteration])
-def test_a_parallel_loop_beside_the_one_that_computes_is_no_answer(kernel, capsys):
-    assert not check.threaded("conv_backward_bias", kernel)
-    assert "the loops that compute are serial" in capsys.readouterr().out
+def test_a_parallel_loop_beside_the_one_that_computes_is_no_answer(kernel):
+    assert "the loops that compute are serial" in rejected(kernel)
 
 
 def never_ends(dz, db):
@@ -119,17 +120,14 @@ class WrongInTheEleventhRun:
 @pytest.mark.parametrize(
     "loops, runs_often", [(on_elements, False), (with_memory_that_numpy_fills, True)]
 )
-def test_a_large_case_runs_often_where_loops_do_not_tell_all(loops, runs_often, capsys):
-    right = check.threaded("conv_backward_bias", WrongInTheEleventhRun(loops))
-    said = capsys.readouterr().out
-    assert right is not runs_often
-    assert (
-        "wrong here): conv_backward_bias: not yet right for one large image" in said
-    ) is runs_often
+def test_a_large_case_runs_often_where_loops_do_not_tell_all(loops, runs_often):
+    said = str(threads.kernel("conv_backward_bias", WrongInTheEleventhRun(loops)))
+    assert said.startswith("✗" if runs_often else "✓")
+    assert ("here): conv_backward_bias: not yet right for one large image" in said) is runs_often
 
 
-def test_threads_are_left_as_they_were(capsys):
+def test_threads_are_left_as_they_were():
     before = numba.get_num_threads()
-    assert check.threaded("conv_backward_bias", bias_by_filter)
+    said = str(threads.kernel("conv_backward_bias", bias_by_filter))
     assert numba.get_num_threads() == before
-    assert "✓ conv_backward_bias agrees with the reference on 1 to" in capsys.readouterr().out
+    assert said.startswith("✓ conv_backward_bias agrees with the reference on 1 to")

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 
 import nbformat
 import pytest
@@ -100,17 +99,7 @@ def test_the_commands_that_pages_name_exist():
     assert kept == ["build/cnnlab.zip", "build/course"]
 
 
-# --- the wheel ----------------------------------------------------------------------------------
-
-
-def test_every_file_of_the_package_is_declared_to_be_packed():
-    tool = tomllib.loads(read("pyproject.toml"))["tool"]
-    patterns = tool["setuptools"]["package-data"]["cnnlab"]
-    package = ROOT / "cnnlab"
-    packed = {file for pattern in patterns for file in package.glob(pattern)}
-    for file in (f for f in package.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
-        assert file.suffix == ".py" or file in packed, file
-        assert (file.parent / "__init__.py").exists() or file.suffix != ".py", file
+# --- the source distribution --------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -1,43 +1,24 @@
-"""The report's tables, slips included, and what its listings do when they run."""
+"""The report's figures, slips included, and what its listings do when they run."""
 
 import numpy as np
 import pytest
 
 from cnnlab import cuda
-from cnnlab.data import report, report_listings, report_tables
+from cnnlab.data import report, report_listings
 
-FIGURES, TABLES = report(), report_tables()
-
-
-def test_there_are_eight_tables_with_what_they_were_measured_on():
-    assert list(TABLES) == list(range(1, 9))
-    for table in TABLES.values():
-        assert table["measured_on"] and all(
-            len(row) == len(table["columns"]) for row in table["rows"]
-        )
-    where = {number: table["measured_on"] for number, table in TABLES.items()}
-    assert "Kali" in where[2] and "Kali" in where[3] and "T4" in where[8]
-    assert where[1] == "not said"
+FIGURES = report()
 
 
-def test_tables_are_as_printed_slips_included():
-    assert TABLES[2]["rows"] == [[2, 1.52734, 0.76367], [4, 1.01832, 0.3545]]
-    assert TABLES[3]["rows"][3] == [8, "Machine would crash", "Machine would crash"]
-    assert TABLES[7]["rows"] == [[5120, 0.386624, 5507.03529, 1.07559283]]
-
-
-def test_the_notes_on_the_tables_are_right():
-    """What a note says of a quotient can be computed from the tables."""
-    assert 1.01832 / 4 == pytest.approx(0.25458) and "0.25458" in TABLES[2]["note"]
-    assert (
-        5127.317961 / 5.1927 == pytest.approx(987.41, abs=0.005) and "987.41" in TABLES[6]["note"]
-    )
+def test_figures_are_as_printed_slips_included():
     cuda, sequential = FIGURES["cuda"], FIGURES["sequential"]
-    assert cuda["layer_seconds"] == pytest.approx([0.090173, 0.0051927, 0.000386624], rel=1e-12)
+    assert FIGURES["mpi"] == {"ranks": [2, 4], "speedup": [1.52734, 1.01832]}
     assert FIGURES["openmp"]["speedup"] == [2.72047, 2.62118, 2.158702, None]
+    assert cuda["layer_speedups"] == [1083.467, 986.73, 5507.03529]
+    alone = np.array([*sequential["layer_seconds"].values()])
+    gains = [1083.467, 987.41, 5507.03529]
+    assert alone / cuda["layer_seconds"] == pytest.approx(gains, abs=0.005)
     assert sequential["epoch_seconds"] / cuda["network_seconds"] == pytest.approx(34.14, abs=0.005)
-    parts = sum(sequential["layer_seconds"].values())
-    assert parts - sequential["epoch_seconds"] == pytest.approx(2.639, abs=5e-4)
+    assert alone.sum() - sequential["epoch_seconds"] == pytest.approx(2.639, abs=5e-4)
 
 
 # --- listings

@@ -87,7 +87,7 @@ def test_a_stride_is_given_to_who_takes_one():
 def test_a_challenge_is_drawn_beside_the_rungs_with_its_roof(monkeypatch, capsys, floor, bound):
     seconds = {"rung": 8.0, "vector": 1.0, "mine": 2.0}
     timings = {name: Timing(name, (time,) * 3) for name, time in seconds.items()}
-    monkeypatch.setattr(challenge, "exercise", lambda *_: True)
+    monkeypatch.setattr(challenge.check, "exercise", lambda *_: True)
     monkeypatch.setattr(challenge, "checked", lambda *_: None)
     monkeypatch.setattr(challenge.timing, "compare", lambda calls, repeats: timings)
     monkeypatch.setattr(challenge, "floor", lambda *_: floor)

@@ -110,12 +110,6 @@ def test_a_wheel_or_zip_is_installed_once(world, file, place):
     assert [path.name for path in (world / place).iterdir() if path.is_file()] == [file]
 
 
-def test_a_zip_that_was_cut_short_is_passed_over(world):
-    (world / "course" / "lessons" / "cnnlab.zip").write_bytes(CUT_SHORT)
-    shutil.copy(world / "toys" / "cnnlab.zip", world / "course")
-    assert run(world) == (0, INSTALLING + "cnnlab of the wheel\n", "")
-
-
 def test_pip_keeps_every_version_that_is_there(world):
     shutil.copy(world / "toys" / WHEEL, world / "course")
     for name, version in (("numpy", "2.1.0"), ("torch", "2.6.0+cu124"), ("odd", "of today")):
