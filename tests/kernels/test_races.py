@@ -1,4 +1,4 @@
-"""Every kernel with a parallel loop passes `check.threaded`, which looks for races."""
+"""Every kernel with a parallel loop passes `check.threads.kernel`, which looks for races."""
 
 import importlib
 
