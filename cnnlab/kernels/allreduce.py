@@ -19,11 +19,14 @@ LINE = 8  # int64 numbers in a cache line: counters that different workers watch
 ROLL, BARRIER, N_COUNTS = 0, LINE, 3 * LINE  # where in `counts`, and its length
 OFF = 1 << 32  # on the roll: more than any team has members
 PATIENCE = 100  # looks at a counter before a worker yields its core
-ROLL_CALLS = 1_000_000  # yields, about a second of them, before the roll call fails
+WINDOWS = sys.platform == "win32"
+ROLL_CALL = 3000 if WINDOWS else 3  # milliseconds, or seconds, before the roll call fails
 
 let_others_run = types.ExternalFunction(
-    "SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc()
+    "SwitchToThread" if WINDOWS else "sched_yield", types.intc()
 )
+# Called with 0: C's is told to store nothing, and the other takes no argument.
+clock = types.ExternalFunction("GetTickCount64" if WINDOWS else "time", types.int64(types.intp))
 
 
 class Team(NamedTuple):
@@ -99,11 +102,10 @@ def all_running(team):
     """
     roll = team.counts[ROLL:].ctypes.data
     add(roll, 1)
-    for _ in range(ROLL_CALLS):
-        present = read(roll)
-        if present >= team.size:
-            return present < OFF
+    present, end = read(roll), clock(0) + ROLL_CALL
+    while present < team.size and clock(0) < end:
         let_others_run()
+        present = read(roll)
     while present < team.size:
         swap(roll, present, OFF)
         present = read(roll)

@@ -14,9 +14,8 @@ import numpy as np
 
 from cnnlab.kernels.registers import (  # isort: skip
     BROAD_COLUMNS, BROAD_ROWS, COLUMNS, LANES, ROWS, TALL_COLUMNS, TALL_ROWS, WIDE_COLUMNS,
-    WIDE_ROWS, block, gather, gather_grid, larger, load, only, outer, scatter, scatter_grid,
-    shifted, smaller, spread, store, summed, tile, transposed, where_at_most, where_equal,
-    where_not_larger,
+    WIDE_ROWS, block, gather, larger, load, only, outer, scatter, shifted, smaller, spread, store,
+    summed, tile, transposed, where_at_most, where_equal, where_not_larger,
 )  # fmt: skip
 
 LINEAR, RELU, SIGMOID = range(3)  # what is done with a sum
@@ -85,8 +84,8 @@ class Tables:
 def products(sums, a, c, w, rows, wt, x, columns, xt, first, last, tables):
     """Add to a Block of sums the terms first, …, last - 1: a number of w times a vector of x."""
     for t in range(first, last):
-        left = spread(w, tables, rows, wt + t, a)
-        sums = outer(sums, left, gather(x, tables, columns, xt + t, c))
+        left = spread(w, tables, wt + t, rows, a)
+        sums = outer(sums, left, gather(x, tables, xt + t, columns, c, c))
     return sums
 
 
@@ -118,7 +117,7 @@ def multiply_in(tile, w, b, x, z, tables, r):
         for i in range(0, n_rows, len(a)):
             sums = zero
             if start == BIASED:
-                sums = outer(zero, spread(b, tables, r[12] + i, r[12], a), ones)
+                sums = outer(zero, spread(b, tables, r[12], r[12] + i, a), ones)
             rows, columns = r[6] + i, r[8] + m
             for run in range(bounds[0], bounds[1]):
                 at = run * r[14]
@@ -128,10 +127,10 @@ def multiply_in(tile, w, b, x, z, tables, r):
             if skip > 0:
                 sums = only(sums, skip, LANES)
             if start == ADDED:
-                sums += gather_grid(z, tables, r[10] + i, r[11] + m, zero, a, c)
+                sums += gather(z, tables, r[10] + i, r[11] + m, zero, c)
             if activation == RELU:
                 sums = where_at_most(sums, zero, zero, sums)
-            scatter_grid(z, tables, r[10] + i, r[11] + m, sums, a, c)
+            scatter(z, tables, r[10] + i, r[11] + m, sums, c)
 
 
 @numba.njit(error_model="numpy")
@@ -153,11 +152,11 @@ def add_products_in(tile, dz, x, dw, tables, r):
     for f in range(0, r[1], len(a)):
         for t in range(0, r[2], len(c)):
             at, rows, columns = r[8] + f, r[4] + f, r[6] + t
-            sums = gather_grid(dw, tables, at, r[9] + t, zero, a, c)
+            sums = gather(dw, tables, at, r[9] + t, zero, c)
             for m in range(r[3]):
-                left = gather(dz, tables, rows, r[5] + m, a)
-                sums = outer(sums, left, gather(x, tables, columns, r[7] + m, c))
-            scatter_grid(dw, tables, at, r[9] + t, sums, a, c)
+                left = gather(dz, tables, r[5] + m, rows, a, a)
+                sums = outer(sums, left, gather(x, tables, r[7] + m, columns, c, c))
+            scatter(dw, tables, at, r[9] + t, sums, c)
 
 
 # --- elementwise ----------------------------------------------------------------------------------
@@ -195,8 +194,8 @@ def move(x, y, n, added, tables, places, origin):
     for m in range(n):
         a = load(x, m, one)
         if added:
-            a += gather(y, tables, places + m, origin, one)
-        scatter(y, tables, places + m, origin, a)
+            a += gather(y, tables, origin, places + m, one, one)
+        scatter(y, tables, origin, places + m, a, a)
 
 
 @numba.njit(error_model="numpy")
@@ -204,7 +203,7 @@ def move_back(dy, dx, n, added, tables, places, origin):
     """The gradient of `move`: copy what lies at those places of dy to dx, or add it."""
     one = block(np.float32(0), 1)
     for m in range(n):
-        a = gather(dy, tables, places + m, origin, one)
+        a = gather(dy, tables, origin, places + m, one, one)
         store(dx, m, a + load(dx, m, one) if added else a)
 
 
@@ -254,7 +253,7 @@ def deactivate(y, dy, dz, db, activation, n_maps, n_pixels, maps, pixels, tables
         for m in range(n_pixels):
             at = f * n_pixels + m
             d = deactivated(load(y, at, one), load(dy, at, one), activation)
-            scatter_grid(dz, tables, maps + f, pixels + m, d, one, one)
+            scatter(dz, tables, maps + f, pixels + m, d, one)
             total += d
         if db.size:
             store(db, f, load(db, f, one) + total)
@@ -275,13 +274,13 @@ def add_dense_products(x, dz, dw, D, O):
 @numba.njit(error_model="numpy")
 def max_pool(x, z, n, n_taps, tables, maps, pixels, windows, taps):
     """The largest number of each of n windows: x (H,W,B) → z (n,B). NaN is larger than any."""
-    four, one = block(np.float32(0), 4), block(np.float32(0), 1)
+    four = block(np.float32(0), 4)
     for m in range(0, n, 4):
-        best = gather(x, tables, windows + m, taps, four)
+        best = gather(x, tables, taps, windows + m, four, four)
         for t in range(1, n_taps):
-            a = gather(x, tables, windows + m, taps + t, four)
+            a = gather(x, tables, taps + t, windows + m, four, four)
             best = where_not_larger(a, best, best, a)
-        scatter_grid(z, tables, maps, pixels + m, best, one, four)
+        scatter(z, tables, maps, pixels + m, best, four)
 
 
 @numba.njit(error_model="numpy")
@@ -297,12 +296,12 @@ def max_pool_backward(x, z, dz, dx, db, added, through, n, n_taps, tables, windo
         left = deactivated(best, load(dz, m, zero), through)
         total += left
         for t in range(n_taps):
-            a = gather(x, tables, windows + m, taps + t, zero)
+            a = gather(x, tables, taps + t, windows + m, zero, zero)
             d = where_equal(a, best, left, zero)
             left = where_equal(a, best, zero, left)
             if added:
-                d += gather(dx, tables, windows + m, taps + t, zero)
-            scatter(dx, tables, windows + m, taps + t, d)
+                d += gather(dx, tables, taps + t, windows + m, zero, zero)
+            scatter(dx, tables, taps + t, windows + m, d, d)
     if db.size:
         store(db, 0, load(db, 0, zero) + total)
 
@@ -314,12 +313,12 @@ def pool_backward_input(x, w, dz, dx, db, added, through, n, n_taps, tables, win
     for m in range(n):
         left = load(dz, m, zero)
         for t in range(n_taps):
-            a = gather(x, tables, windows + m, taps + t, zero)
+            a = gather(x, tables, taps + t, windows + m, zero, zero)
             d = deactivated(a, w[t] * left, through)
             total += d
             if added:
-                d += gather(dx, tables, windows + m, taps + t, zero)
-            scatter(dx, tables, windows + m, taps + t, d)
+                d += gather(dx, tables, taps + t, windows + m, zero, zero)
+            scatter(dx, tables, taps + t, windows + m, d, d)
     if db.size:
         store(db, 0, load(db, 0, zero) + total)
 
@@ -345,9 +344,10 @@ def to_lanes(rows, places, n, x):
 
     `places` has room for one more number, see `gather`.
     """
+    square = block(np.float32(0), LANES)
     for first in range(0, n - LANES + 1, LANES):
         places[LANES] = first
-        a = gather(rows, places, 0, LANES, block(np.float32(0), LANES))
+        a = gather(rows, places, LANES, 0, square, square)
         store(x, first, transposed(a))
     for i in range(n - n % LANES, n):
         for j in range(LANES):
@@ -365,7 +365,7 @@ def to_rows(y, rows, tables, record):
     for m in range(r[5]):
         a = transposed(load(y, tables[columns + m], block(np.float32(0), LANES)))
         one = block(np.float32(0), 1)
-        scatter_grid(rows, tables, places, columns + m, a, a, one)
+        scatter(rows, tables, places, columns + m, a, one)
 
 
 @numba.njit(error_model="numpy")

@@ -172,38 +172,37 @@ def store(typing, array, i, value):
 
 
 @intrinsic
-def gather(typing, array, table, offsets, shift, like):
-    """Vectors of a float32 array, as many as the Block `like` has.
+def gather(typing, array, table, rows, columns, like, row):
+    """A Block `like` of vectors of a float32 array, in rows of as many vectors as Block `row` has.
 
-    The j-th begins at number table[offsets + j] + table[shift] of the array.
+    That in row r and column j begins at number table[rows + r] + table[columns + j] of the array.
     """
 
     def code(context, builder, signature, arguments):
-        *arrays, offsets, shift, _ = arguments
-        return _read(builder, _grid(context, builder, signature, arrays, shift, 1, offsets, like.n))
+        *given, _, _ = arguments
+        return _read(builder, _grid(context, builder, signature, given, like.n, row.n))
 
-    return like(array, table, types.intp, types.intp, like), code
+    return like(array, table, types.intp, types.intp, like, row), code
 
 
 @intrinsic
-def scatter(typing, array, table, offsets, shift, value):
+def scatter(typing, array, table, rows, columns, value, row):
     """Write the vectors of a Block to where `gather` finds them."""
 
     def code(context, builder, signature, arguments):
-        *arrays, offsets, shift, block = arguments
-        places = _grid(context, builder, signature, arrays, shift, 1, offsets, value.n)
+        *given, block, _ = arguments
+        places = _grid(context, builder, signature, given, value.n, row.n)
         return _write(context, builder, block, value, places)
 
-    return types.void(array, table, types.intp, types.intp, value), code
+    return types.void(array, table, types.intp, types.intp, value, row), code
 
 
 @intrinsic
-def spread(typing, array, table, offsets, shift, like):
-    """As `gather`, but the number at each place fills its whole vector."""
+def spread(typing, array, table, row, columns, like):
+    """As `gather` of one row, but the number at each place fills its whole vector."""
 
     def code(context, builder, signature, arguments):
-        *arrays, offsets, shift, _ = arguments
-        places = _grid(context, builder, signature, arrays, shift, 1, offsets, like.n)
+        places = _grid(context, builder, signature, arguments[:4], like.n, like.n)
         numbers = [builder.load(place, align=4) for place in places]
         return _joined(builder, [_everywhere(builder, number, VECTOR) for number in numbers])
 
@@ -225,32 +224,6 @@ def outer(typing, sums, a, x):
         )
 
     return sums(sums, a, x), code
-
-
-@intrinsic
-def gather_grid(typing, array, table, rows, columns, like, a, x):
-    """A Block `like` (R·C) of vectors at table[rows + r] + table[columns + j] of a float32 array.
-
-    R and C are the sizes of the Blocks a and x.
-    """
-
-    def code(context, builder, signature, arguments):
-        *arrays, rows, columns, _, _, _ = arguments
-        return _read(builder, _grid(context, builder, signature, arrays, rows, a.n, columns, x.n))
-
-    return like(array, table, types.intp, types.intp, like, a, x), code
-
-
-@intrinsic
-def scatter_grid(typing, array, table, rows, columns, value, a, x):
-    """Write the vectors of a Block (R·C) to where `gather_grid` finds them."""
-
-    def code(context, builder, signature, arguments):
-        *arrays, rows, columns, block, _, _ = arguments
-        places = _grid(context, builder, signature, arrays, rows, a.n, columns, x.n)
-        return _write(context, builder, block, value, places)
-
-    return types.void(array, table, types.intp, types.intp, value, a, x), code
 
 
 @intrinsic
@@ -452,16 +425,16 @@ def _write(context, builder, value, kind, places):
     return context.get_dummy_value()
 
 
-def _grid(context, builder, signature, arrays, rows, n_rows, columns, n_columns):
-    """Pointers to numbers table[rows + r] + table[columns + j] of an array, by r and then j."""
+def _grid(context, builder, signature, arguments, n, n_columns):
+    """Pointers to n numbers table[rows + r] + table[columns + j] of an array, by r and then j."""
     array, table = (
         context.make_array(kind)(context, builder, value).data
-        for kind, value in zip(signature.args, arrays, strict=False)
+        for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
     )
     places = []
-    for start, n in ((rows, n_rows), (columns, n_columns)):
+    for start, size in zip(arguments[2:], (n // n_columns, n_columns), strict=True):
         first = builder.gep(table, [start])
-        offsets = [builder.gep(first, [ir.Constant(ir.IntType(64), j)]) for j in range(n)]
+        offsets = [builder.gep(first, [ir.Constant(ir.IntType(64), j)]) for j in range(size)]
         places.append([builder.load(offset) for offset in offsets])
     starts = [builder.gep(array, [row]) for row in places[0]]
     return [builder.gep(start, [column]) for start in starts for column in places[1]]

@@ -63,7 +63,8 @@ def loss_and_gradients(params, images, labels, grads, chosen=None):
 
     Both are summed over the images. `params` and `grads` are Parameters.
     """
-    chosen = np.arange(len(images)) if chosen is None else chosen
+    # One kind of array and of number, here and below: for another, Numba would compile all again.
+    chosen = np.arange(len(images)) if chosen is None else np.ascontiguousarray(chosen)
     plan, own = plan_and_memory(params)
     few = True if plan.by_pixels and chosen.size < FEW else None
     batch = rows_of(images), labels, chosen, own, few
@@ -83,7 +84,7 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     few = True if plan.by_pixels and last // workers.size < FEW else None
     return sgd_loop(
         plan.layers, plan.tables, params.flat, grads.flat, rows_of(images), labels, order,
-        batch, rate, own, few, workers,
+        batch, float(rate), own, few, workers,
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def loss_and_gradients(params, images, labels, grads, chosen=None):
     Each thread takes a block of them. The gradients of the blocks are added up in their order, so
     the same number of threads gives the same bits.
     """
-    chosen = np.arange(len(images)) if chosen is None else chosen
+    chosen = np.arange(len(images)) if chosen is None else np.ascontiguousarray(chosen)
     plan, crew = programme(params.network), crew_of(params.network, len(chosen))
     batch = rows_of(images), labels, chosen, len(chosen), 0.0
     crew.ranks[:] = 0, 1, *NONE
@@ -82,7 +82,7 @@ def sgd_steps(params, grads, images, labels, order, batch, rate, workers=None):
     at_least("batch", batch, 1)
     ranks, plan, n = workers or Workers(0, 1), programme(params.network), params.flat.size
     crew = crew_of(params.network, -(-min(batch, order.size) // ranks.size))
-    batches = rows_of(images), labels, order, batch, rate
+    batches = rows_of(images), labels, order, batch, float(rate)
     crew.ranks[:] = ranks.rank, ranks.size, *(ranks.messages or NONE)
     if crew.counts[ROLL] < OFF:
         crew.counts[:] = 0
@@ -146,7 +146,8 @@ def one_by_one(layers, tables, flat, step, images, labels, order, batch, rate, c
     loss = 0.0
     for first in range(0, order.size, batch):
         chosen = order[first : first + batch]
-        on_all_threads(layers, tables, flat, images, labels, chosen, 1, 0.0, crew, False)
+        together = chosen.size == 0  # no; but for a constant, Numba would compile all again
+        on_all_threads(layers, tables, flat, images, labels, chosen, batch, rate, crew, together)
         loss += crew.losses[:, 0].sum()
         add_up(crew.parts, step)
         subtract(flat, allreduce(step, workers), np.float32(rate / chosen.size))

@@ -96,9 +96,9 @@ def part(what, i, layers, tables, params, grads, own, images):
     """One part of a step of a block, of layer i; called alike, so that each call costs the same."""
     r = layers[i]
     if what == "forward":
-        steps.forward(r, params, own.flat, tables, 2)
+        steps.forward(r, params, own.flat, tables, len(own.flat))
     elif what == "backward":
-        steps.backward(r, params, grads, own.flat, own.sums, tables, 2)
+        steps.backward(r, params, grads, own.flat, own.sums, tables, len(own.flat))
     elif what == "sigmoid":
         for flat in own.flat:
             lanes.activate(flat[r.y :], r.F * r.P * r.Q, r.activation)
