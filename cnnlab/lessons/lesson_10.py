@@ -72,17 +72,18 @@ def bars(ax: Axes, spans: Sequence[Span], n_tasks: int) -> None:
 def joins(panels: Mapping[str, tuple[Sequence[Span], Timing]], ideal: float) -> np.ndarray:
     """Draw schedules on virtual cores in µs, and when real threads joined; dashed: `ideal`."""
     n_threads = 1 + max(span[0] for spans, _ in panels.values() for span in spans)
+    most = max(max(1e6 * real.median, *(s[3] for s in spans)) for spans, real in panels.values())
     height = 0.8 + len(panels) * (0.4 + 0.22 * n_threads)
-    _, axes = plt.subplots(len(panels), figsize=(8, height), sharex=True)
-    for ax, (name, (spans, real)) in zip(axes, panels.items(), strict=True):
+    _, axes = plt.subplots(len(panels), figsize=(8, height), sharex=True, squeeze=False)
+    for ax, (name, (spans, real)) in zip(axes[:, 0], panels.items(), strict=True):
         bars(ax, spans, len(spans))
         ax.axvline(ideal, color=GREY, linestyle="--", linewidth=1.2)
         ax.axvspan(1e6 * real.low, 1e6 * real.high, color=INK, alpha=0.25, linewidth=0)
         ax.axvline(1e6 * real.median, color=INK, linewidth=1.5)
         ax.set_title(name, fontsize=10, loc="left")
         ax.set(ylim=(n_threads - 0.4, -0.6), yticks=range(n_threads), ylabel="core")
-    axes[-1].set(xlim=(0, None), xlabel="µs (dashed: even share; black: real; grey: 95%)")
-    return axes
+    axes[-1, 0].set(xlim=(0, 1.25 * most), xlabel="µs (dashed: even share; black: real; grey: 95%)")
+    return axes[:, 0]
 
 
 def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
