@@ -8,14 +8,13 @@ import numba
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.measure import bench, machine, timing
 from cnnlab.measure.timing import Timing
 from cnnlab.network import Network
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import INK, LAYERS, figure, note, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import INK, LAYERS, figure, note
 from cnnlab.training import BATCH, RATE
 
 NET, SIGNS = Network(), ListedColormap([LAYERS[4], "white", LAYERS[1]])
@@ -116,9 +115,9 @@ def one_pass(values: Sequence, grads: Sequence, label: int) -> Stepper:
     pages = []
     for n, since, windows, *_ in frames:
         shown = [values[k] if k < since else grads[k - 1] for k in range(n)] + [None] * (4 - n)
-        with style():
-            pages.append(Figure((6.4, 2.2)))
-            draw(pages[-1].add_subplot(), shown, since, windows)
+        ax = frame((6.4, 2.2))
+        draw(ax, shown, since, windows)
+        pages.append(ax.figure)
     captions = [f"{text} Multiply-adds: {total:,}." for *_, total, text in frames]
     return stepper(pages, title="One image, forward and back", captions=captions)
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from cnnlab.check import inputs, kinds
 from cnnlab.measure.timing import Timing, in_words
 from cnnlab.plots import stepper, style
-from cnnlab.plots.style import GREY, note
+from cnnlab.plots.style import ERRORS, GREY, OTHERS, note
 
 LINE = 8  # uint64 in a cache line of 64 bytes
 
@@ -36,14 +36,11 @@ def curve(
     """Draw ns for a unit of work over sizes, or with `rate` units in a ns; bounds are dashed."""
     _, ax = plt.subplots(figsize=(7.5, 3.6))
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
+    ax.loglog(base=2)
     sizes = list(timings)
     y = np.array([[1e9 * s / t.work for s in (t.median, t.low, t.high)] for t in timings.values()])
     y = (1 / y if rate else y).T
-    ax.errorbar(
-        sizes, y[0], abs(y[1:] - y[0]), fmt="o-", ms=4, color=style.OTHERS[0], **style.ERRORS
-    )
+    ax.errorbar(sizes, y[0], abs(y[1:] - y[0]), fmt="o-", ms=4, color=OTHERS[0], **ERRORS)
     for values in (bounds or {}).values():
         ax.plot(sizes, values, "--", color=GREY, linewidth=1.2)
     ax.set_ylim(top=1.6 * ax.get_ylim()[1])
@@ -60,19 +57,19 @@ def curve(
 def prices(seconds: Mapping[str, float]) -> Axes:
     """Draw what things cost, a bar for each, on a logarithmic axis."""
     _, ax = plt.subplots(figsize=(7.5, 1.2 + 0.36 * len(seconds)))
-    least = min(seconds.values()) / 2
-    lengths = [cost - least for cost in seconds.values()]
-    bars = ax.barh(list(seconds), lengths, 0.6, least, color=style.OTHERS[0])
-    ax.bar_label(bars, map(in_words, seconds.values()), padding=5)
-    ax.set(xscale="log", xlim=(least, 6 * max(seconds.values())), xlabel="time")
+    costs = list(seconds.values())
+    bars = ax.barh(list(seconds), costs, 0.6, log=True, color=OTHERS[0])
+    ax.bar_label(bars, map(in_words, costs), padding=5)
+    ax.set(xlim=(min(costs) / 2, 6 * max(costs)), xlabel="time")
     ax.xaxis.set_major_formatter(lambda s, _: in_words(s))
     return style.as_rows(ax, list(seconds))
 
 
-def in_flight(latency: int = 4, ticks: int = 9):
+def in_flight():
     """Step through lines on their way: a chain of addresses, and addresses known beforehand."""
-
-    def draw(ax: Axes, now: int) -> None:
+    latency, frames, captions = 4, [], []
+    for now in range(9):
+        ax = stepper.frame()
         for top, gap, name in ((0, latency, "a chain"), (3, 1, "addresses known")):
             starts = range(0, now + 1, gap)
             here = sum(start + latency <= now for start in starts)
@@ -83,12 +80,10 @@ def in_flight(latency: int = 4, ticks: int = 9):
             text = f"{name}: {len(starts) - here} in flight, {64 * here} bytes arrived"
             note(ax, text, (0, top - 0.6), (0, 2), fontsize=9, bbox={"fc": "white", "ec": "none"})
         ax.axvline(now, color=style.INK, linewidth=1)
-        ax.set(xlim=(-0.2, ticks + 0.5), ylim=(6.6, -1.6), yticks=[], xlabel="time")
+        ax.set(xlim=(-0.2, 9.5), ylim=(6.6, -1.6), yticks=[], xlabel="time")
         ax.grid(visible=False)
-
-    frames = [lambda ax, now=now: draw(ax, now) for now in range(ticks)]
-    key = f"A latency is {latency}. Blue: on its way. Green: here."
-    captions = [f"Time {now}. {key}" for now in range(ticks)]
+        frames.append(ax.figure)
+        captions.append(f"Time {now}. A latency is {latency}. Blue: on its way. Green: here.")
     return stepper.stepper(frames, title="Lines in flight", captions=captions)
 
 

@@ -7,14 +7,13 @@ import matplotlib.pyplot as plt
 import numba
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, operation
 from cnnlab.check.verdict import Verdict
 from cnnlab.kernels import loops, reference
 from cnnlab.measure import timing
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import GREY, INK, LAYERS, WRONG, as_rows, figure, measured, note, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import GREY, INK, LAYERS, WRONG, as_rows, figure, measured, note
 
 BLUE, ORANGE = LAYERS[1], LAYERS[4]  # what is read, what is written
 
@@ -68,9 +67,8 @@ def cut(op: str, function: Callable) -> Verdict:
         chain = f"{longest:.0%} of the additions wait for each other: expected a third at most"
         return Verdict(False, chain if longest > 0.001 else "sums in float64: expected float32")
     dz, db = np.ones((64, 6, 24, 24), np.float32), np.empty(6, np.float32)
-    both = {"loops": loops.conv_backward_bias, "yours": function}
-    times = timing.compare({k: lambda f=f: f(dz, db) for k, f in both.items()}, repeats=7)
-    gain = timing.speedup(times["loops"], times["yours"])
+    calls = {"loops": lambda: loops.conv_backward_bias(dz, db), "yours": lambda: function(dz, db)}
+    gain = timing.speedup(*timing.compare(calls, repeats=7).values())
     return Verdict(True, f"{verdict.text}; {gain.value:.2f} times as fast as one accumulator")
 
 
@@ -190,22 +188,21 @@ def sliding(x: np.ndarray, w: np.ndarray, z: np.ndarray, at: Sequence[tuple[int,
     for (p, q), (p_, q_) in zip(at, [(-K, -K), *at], strict=False):
         products, n = x[p : p + K, q : q + K] * w, p * Q + q + 1
         done = np.where(np.arange(z.size).reshape(z.shape) < n, z, np.nan)
-        panels = f"x, window at {p}, {q}", "pixel × weight", f"z[{p}, {q}] = {z[p, q]:.2f}"
-        with style():
-            page = Figure((7.4, 2.8))
-            axes = page.subplots(1, 3)
-        for ax, shown, title in zip(axes, (x, products, done), panels, strict=True):
-            most = 1.6 * abs((x, w, z)[panels.index(title)]).max()  # dark ink stays readable
-            levels = plt.get_cmap("gray_r", 4) if shown is x else plt.get_cmap("PuOr", 7)
-            ax.imshow(shown, cmap=levels, vmin=0 if shown is x else -most, vmax=most)
+        titles = f"x, window at {p}, {q}", "pixel × weight", f"z[{p}, {q}] = {z[p, q]:.2f}"
+        axes, shown = frame((7.4, 2.8), 1, 3), (x, products, done)
+        for ax, array, whole, title in zip(axes, shown, (x, w, z), titles, strict=True):
+            most = 1.6 * abs(whole).max()  # dark ink stays readable
+            levels = plt.get_cmap("gray_r", 4) if array is x else plt.get_cmap("PuOr", 7)
+            ax.imshow(array, cmap=levels, vmin=0 if array is x else -most, vmax=most)
             ax.set(xticks=[], yticks=[], facecolor="#eeeeee", title=title)
         for (k, l), value in np.ndenumerate(products):
             look = {"ha": "center", "va": "center", "transform": axes[1].transData}
-            page.text(l, k, f"{value:.1f}".replace("-0.0", "0.0"), fontsize=9, **look)
+            text = f"{value:.1f}".replace("-0.0", "0.0")
+            axes[1].figure.text(l, k, text, fontsize=9, **look)
         for ax, size, color in ((axes[0], K, WRONG), (axes[2], 1, INK)):
             ax.add_patch(plt.Rectangle((q - 0.5, p - 0.5), size, size, fill=False, ec=color, lw=2))
         shared = max(0, K - abs(p - p_)) * max(0, K - abs(q - q_))
-        frames.append(page)
+        frames.append(axes[0].figure)
         counter = f"Results: {n}; multiply-adds: {n * K * K:,}."
         captions.append(f"{counter} Pixels shared with the frame before: {shared}.")
     return stepper(frames, title="A window slides over a digit", captions=captions)

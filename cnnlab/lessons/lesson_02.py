@@ -157,17 +157,12 @@ def instructions(kernel: Callable, *arguments) -> int:
 def layouts() -> Axes:
     """Draw which numbers share a vector: taps, positions or images (eight)."""
     _, axes = plt.subplots(1, 3, figsize=(8, 2.3))
-    cells = {
-        "taps": [(k, l, 0) for k in range(2) for l in range(4)],
-        "positions": [(0, l, 0) for l in range(8)],
-        "images": [(0, 0, n) for n in range(8)],
-    }
-    for ax, (name, lanes) in zip(axes, cells.items(), strict=True):
-        for n in reversed(range(8 if name == "images" else 1)):
+    lanes = {"taps": (2, 4, 1), "positions": (1, 8, 1), "images": (1, 1, 8)}
+    for ax, (name, (rows, columns, n_images)) in zip(axes, lanes.items(), strict=True):
+        for n in reversed(range(n_images)):
             for k, l in np.ndindex(4, 8):
-                lane = (k, l, n) in lanes
+                face = WRONG if k < rows and l < columns else "white"
                 at = (l + 0.7 * n, k - 0.7 * n)
-                face = WRONG if lane else "white"
                 ax.add_patch(plt.Rectangle(at, 1, 1, fc=face, ec=INK, lw=0.5))
         ax.add_patch(plt.Rectangle((0, 0), 4, 4, fill=False, ec=INK, lw=2))
         ax.set(xlim=(-0.2, 13.2), ylim=(4.2, -5), aspect="equal")
@@ -179,12 +174,11 @@ def layouts() -> Axes:
 def chains(latency: int = 4, n: int = 8) -> Axes:
     """Draw when n additions of some cycles' latency run: in one chain, and in four."""
     _, axes = plt.subplots(2, 1, figsize=(7, 2.6), sharex=True, height_ratios=(1, 4))
-    for ax, k in zip(axes, (1, 4), strict=True):
+    for ax, k, color in zip(axes, (1, 4), colors(["a", "b"]), strict=True):
         for m in range(n):
             start = m // k * latency + m % k
-            ax.barh(m % k, latency, 0.8, start, color=colors(["a", "b"])[k > 1], ec="white")
+            ax.barh(f"sum {m % k}", latency, 0.8, start, color=color, ec="white")
             ax.text(start + latency / 2, m % k, f"+{m}", ha="center", va="center", fontsize=8)
-        ax.set(yticks=range(k), yticklabels=[f"sum {m}" for m in range(k)])
         ax.invert_yaxis()
     axes[1].set_xlabel(f"cycles, where an addition takes {latency} and one can begin in each")
     return axes[0]

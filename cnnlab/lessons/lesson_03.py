@@ -2,12 +2,11 @@
 
 import numba
 import numpy as np
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code
 from cnnlab.check.verdict import differences, number_verdict
 from cnnlab.plots import stepper
-from cnnlab.plots.style import COLORS, style
+from cnnlab.plots.style import COLORS
 
 IMAGES, BLOCK = 8, 4  # of the stepper: images, and rows and columns of a block of weights
 
@@ -16,9 +15,7 @@ def blocking() -> stepper.Stepper:
     """Step through eight images that meet a block of weights: by GEMV, and by a blocked GEMM."""
     frames, captions, places = [], [], np.arange(BLOCK**2)
     for k in range(IMAGES):
-        with style():
-            page = Figure((4.4, 2.2), layout="constrained")
-            axes = page.subplots(1, 2)
+        axes = stepper.frame((4.4, 2.2), 1, 2)
         for ax, name in zip(axes, ("GEMV", "GEMM"), strict=True):
             fresh = name == "GEMV" or k == 0
             look = {"color": COLORS["device" if fresh else "vector"], "marker": "s", "ls": ""}
@@ -27,12 +24,11 @@ def blocking() -> stepper.Stepper:
             ax.plot(6, k / 2 - 0.25, **look | {"color": COLORS["device"]}, ms=8)
             count = 4 if name == "GEMV" else 4 / (k + 1)
             ax.set_title(f"{name}\nweights: {count:.2g} B per multiply-add", fontsize=8)
-            ax.set(xlim=(-0.7, 6.5), ylim=(3.7, -0.7), yticks=[])
+            ax.set(xlim=(-0.7, 6.5), ylim=(3.7, -0.7), yticks=[], frame_on=False)
             ax.set_xticks([1.5, 6], ["weights", "images"], size=9)
             ax.tick_params(length=0)
             ax.grid(visible=False)
-            ax.spines[:].set_visible(False)
-        frames.append(page)
+        frames.append(axes[0].figure)
         again = "the GEMV loads the block again" if k else "both load the block"
         captions.append(f"Image {k + 1} meets the block: {again}.")
     return stepper.stepper(frames, title="A block of weights, eight images", captions=captions)

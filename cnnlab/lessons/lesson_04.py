@@ -108,12 +108,9 @@ def step_in_parts(params, grads, x, t) -> dict[str, list[tuple[str, Callable]]]:
         pixels = images[:, :0] if kind == "idle" else images
         lists[kind] = [("add up", partial(array.fill, 0)) for array in (g, own.sums)]
         for block in np.split(some, range(steps.BLOCK, len(x), steps.BLOCK)):
-            n = steps.vectors(len(block))
+            n, arrays = steps.vectors(len(block)), (w, g, own.flat, own.sums)
             up = [partial(steps.forward, row, w, own.flat, tables, n) for row in rows]
-            down = [
-                partial(steps.backward, row, w, g, own.flat, own.sums, tables, n)
-                for row in rows[:2]
-            ]
+            down = [partial(steps.backward, row, *arrays, tables, n) for row in rows[:2]]
             load = partial(steps.forward_block, rows[:0], tables, w, pixels, t, block, own)
             turn = partial(steps.backward_block, rows[2:], tables, w, g, len(block), own)
             calls = load, *up, turn, *down[::-1]

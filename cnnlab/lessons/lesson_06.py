@@ -8,7 +8,6 @@ import numba
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 
 from cnnlab import data
 from cnnlab.check import kinds, machine_code
@@ -18,8 +17,8 @@ from cnnlab.kernels.registers import LANES, block, budget, detected, load, store
 from cnnlab.measure import bench, machine
 from cnnlab.measure.timing import Timing, compare
 from cnnlab.network import Network
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import ERRORS, GREY, INK, LAYERS, WRONG, measured, note, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import ERRORS, GREY, INK, LAYERS, WRONG, measured, note
 
 
 class Processor:
@@ -118,13 +117,8 @@ def which_spills():
     return "B"
 
 
-def draw_registers(rng):
-    """The registers of a processor, and the pixels of a row."""
-    return {"registers": int(rng.integers(4, 65)), "row": int(rng.integers(4, 100))}
-
-
 @kinds.formula(
-    draw_registers,
+    lambda rng: {"registers": int(rng.integers(4, 65)), "row": int(rng.integers(4, 100))},
     "The loop of conv_pixels also needs a register for the weight and one for the pixel.",
     "A block must not be longer than the row either.",
 )
@@ -192,10 +186,7 @@ def micro_kernel() -> Stepper:
     """A stepper through one tap of a tile of 6 maps × 2 pixels, beside one of 1 × 12."""
     shades, frames, captions = ListedColormap(["white", *LAYERS[1:5:2], LAYERS[4]]), [], []
     for event in range(7):
-        with style():
-            page = Figure((5.2, 2.4))
-            axes = page.subplots(1, 2, width_ratios=(3, 8))
-        said = []
+        axes, said = frame((5.2, 2.4), 1, 2, width_ratios=(3, 8)), []
         for ax, (maps, n) in zip(axes, ((6, 2), (1, 12)), strict=True):
             cells, done = np.zeros((1 + maps, 1 + n)), min(event, maps)
             cells[0, 1:], cells[1:, 1:] = 1, 2  # pixels; sums, in registers
@@ -205,7 +196,7 @@ def micro_kernel() -> Stepper:
             ax.set(ylim=(1 + maps, 0), xticks=(), yticks=(), aspect="equal")
             said.append(f"{maps} × {n}: {n + done} loads, {n * done} multiply-adds")
             ax.set_title(said[-1].replace(", ", "\n"), fontsize=10)
-        frames.append(page)
+        frames.append(axes[0].figure)
         loaded = f"the weight of map {event} is loaded" if event else "pixels are loaded"
         captions.append(f"One tap: {loaded}. {'; '.join(said)}.")
     title = "Blue: pixels and weights loaded; pale: sums in registers; brown: multiply-adds"
@@ -232,8 +223,8 @@ def rates(
     seconds = np.array([(min(t.samples), t.median) for t in sizes.values()]).T
     value, low = np.array(list(work)) / seconds / 1e9
     _, ax = plt.subplots(figsize=(7, 3.6))
-    bars = ax.twinx() if len(counts) else None
-    if bars:
+    if counts:
+        bars = ax.twinx()
         bars.bar(places, counts, 0.5, color=WRONG, alpha=0.35)
         bars.set(ylabel=counted, ylim=(0, 2.5 * max(*counts, 1)))
         bars.grid(visible=False)

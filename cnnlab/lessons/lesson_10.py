@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from cnnlab.check import kinds
 from cnnlab.measure import bench
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import stepper
-from cnnlab.plots.style import GREY, INK, LAYERS, colors, label_ends, measured, style
+from cnnlab.plots.style import GREY, INK, LAYERS, colors, label_ends, measured
 
 Span = tuple[int, int, float, float]  # a thread, a task, when it began and ended
 
@@ -95,9 +94,7 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
     n, gap, pages = len(next(iter(plans.values()))), n_cores + 1.8, []
     most = max(span[3] for spans in plans.values() for span in spans)
     for k in (*range(1, n, 2), n):
-        with style():
-            page = Figure((4.2, 0.75 * len(plans)))
-            ax = page.subplots()
+        ax = stepper.frame((4.2, 0.75 * len(plans)))
         for top, (name, spans) in zip(np.arange(len(plans)) * gap, plans.items(), strict=True):
             done = sorted(spans, key=lambda span: span[2])[: k + 1]
             bars(ax, [(top + core, *rest) for core, *rest in done], n)
@@ -111,12 +108,11 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
                 ax.plot([x, x], [top - 0.5, top + n_cores - 0.5], look, color=INK, linewidth=1)
         ax.set(xlim=(0, 1.02 * most), ylim=(gap * len(plans) - 1.2, -1.7))
         ax.axis("off")
-        pages.append(page)
+        pages.append(ax.figure)
     captions = [f"Tasks {k} and {k + 1} of {n} begin." for k in range(1, n, 2)]
     captions.append("The join: how late is it, and how long did cores wait?")
-    return stepper.stepper(
-        pages, title="Fork, tasks, join on four virtual cores", captions=captions
-    )
+    title = "Fork, tasks, join on four virtual cores"
+    return stepper.stepper(pages, title=title, captions=captions)
 
 
 # --- the exercises --------------------------------------------------------------------------------
@@ -124,12 +120,7 @@ def schedules(plans: Mapping[str, Sequence[Span]], n_cores: int, ideal: float):
 
 @kinds.labels(
     ["yes", "no"],
-    [
-        "who else uses a[i - 1]?",
-        "who else uses a[i - 1]?",
-        "who writes b[2 * i]?",
-        "who needs b[i]?",
-    ],
+    ["who else uses a[i - 1]?"] * 2 + ["who writes b[2 * i]?", "who needs b[i]?"],
     "Write down what iterations 1 and 2 read, and what they write.",
 )
 def parallel_loops():

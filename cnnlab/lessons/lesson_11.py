@@ -43,8 +43,8 @@ def losses(shares: Mapping[str, tuple[int, np.ndarray]]) -> Axes:
     """Draw the share that each sum lost, a row for each (threads, shares); ticks at k of P."""
     _, ax = plt.subplots(figsize=(7.5, 1.1 + 0.55 * len(shares)))
     for y, (n_threads, lost) in enumerate(shares.values()):
-        for k in range(1, n_threads):
-            ax.plot([k / n_threads] * 2, [y - 0.35, y + 0.35], color=GREY, lw=1, ls=":")
+        at = np.arange(1, n_threads) / n_threads
+        ax.vlines(at, y - 0.35, y + 0.35, color=GREY, lw=1, ls=":")
         beside = np.linspace(-0.25, 0.25, lost.size)
         ax.plot(lost.ravel(), y + beside, "o", color=COLORS["device"], ms=4, alpha=0.6)
     ax.set(xlim=(-0.02, 1), xlabel="share of its additions that a sum has lost")
@@ -115,14 +115,13 @@ def chain(
         x, errors = middle / additions * 1e9, np.array([middle - low, high - middle])
         color = COLORS[("vector", "device")[k]]
         look = {"xerr": errors / additions * 1e9, "fmt": "o", "color": color, "label": name}
-        ax.errorbar(x, range(len(rows)), **look | ERRORS)
+        ax.errorbar(x, list(rows), **look | ERRORS)
         for y, value in enumerate(x):
             look = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
             note(ax, digits(value), (value, y), (0, (10, -10)[k]), **look)
         ax.axvline(bounds[k] / additions * 1e9, color=color, ls="--", lw=1.2, zorder=0)
     ax.set(xscale="log", xlabel="nanoseconds an addition")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_yticks(range(len(rows)), list(rows))
     ax.legend(frameon=False, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     return as_rows(ax, list(rows))
 

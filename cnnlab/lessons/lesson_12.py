@@ -8,16 +8,14 @@ import matplotlib.pyplot as plt
 import numba
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds, machine_code, operation, threads
 from cnnlab.check.inputs import STRIDE_ONE, case
-from cnnlab.kernels import reference
 from cnnlab.measure import bench, machine
 from cnnlab.measure import timing as measure
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import pictures, stepper
-from cnnlab.plots.style import COLORS, INK, colors, figure, style
+from cnnlab.plots.style import COLORS, INK, colors, figure
 
 SIZES = [(1, 1, 9, 9), (3, 4, 9, 12), (2, 2, 5, 21), (1, 7, 14, 29), (17, 3, 8, 37)]  # N F H W
 FIVE = [case("filters of 5 × 5", n, 1, f, h, w, 5) for n, f, h, w in SIZES]
@@ -29,9 +27,9 @@ def prove(name: str, kernel: Callable, cases: Sequence = STRIDE_ONE) -> None:
     operation.prove(name, kernel, cases=cases)
 
 
-def timed(name: str, kernels: Mapping, n_images: int = 8) -> dict[str, Timing]:
-    """Check and time kernels of an operation at the network's sizes."""
-    arrays, _ = bench.layer_arguments(name, n_images)
+def timed(name: str, kernels: Mapping, n_images: int = 8, arrays=None) -> dict[str, Timing]:
+    """Check and time kernels of an operation on these arrays, or at the network's sizes."""
+    arrays = arrays or bench.layer_arguments(name, n_images)[0]
     for key, kernel in kernels.items():
         arrays[-1][:] = np.nan
         bench.checked(name, key, kernel, arrays, ())
@@ -43,16 +41,11 @@ def by_length(kernels: Mapping, lengths: Sequence[int], one: str, other: str) ->
     """Draw and return the Timing of a multiply-add in forward kernels, by length of a row."""
     rng, result = np.random.default_rng(0), {name: {} for name in kernels}
     for n in lengths:
-        x = rng.random((max(1, 128 // n), 1, 28, n + 4), np.float32)
-        w, b = rng.random((6, 1, 5, 5), np.float32), rng.random(6, np.float32)
-        z, exact = (np.empty((len(x), 6, 24, n), dtype) for dtype in (np.float32, float))
-        reference.conv_forward(*(a.astype(float) for a in (x, w, b)), exact)
-        calls = {key: functools.partial(kernel, x, w, b, z) for key, kernel in kernels.items()}
-        for key, call in calls.items():
-            call()
-            measure.same(z, exact, name=f"{key}, rows of {n}")
-        for key, timing in measure.compare(calls, repeats=11).items():
-            result[key][n] = bench.scaled(timing, 1 / (25 * z.size))
+        N = max(1, 128 // n)
+        shapes = (N, 1, 28, n + 4), (6, 1, 5, 5), 6, (N, 6, 24, n)
+        arrays = [rng.random(shape, np.float32) for shape in shapes]
+        for key, timing in timed("conv_forward", kernels, arrays=arrays).items():
+            result[key][n] = bench.scaled(timing, 1 / (25 * arrays[-1].size))
     series = {name: list(each.values()) for name, each in result.items()}
     lines = {name: [timing.median for timing in each] for name, each in series.items()}
     lines["peak"] = [2 / machine.float32_peak(0.1) for _ in lengths]
@@ -93,20 +86,19 @@ def what_stays(logs: Mapping[str, Sequence], shapes: Mapping[str, tuple], n: int
     frames, captions = [], [f"Multiply-add {k + 1} of each order." for k in range(n)]
     captions[0] += " Two have stored the bias in all results before it."
     for k in range(n):
-        with style():
-            frames.append(Figure((4, len(logs)), layout="none"))
-            ax = frames[-1].add_axes((0.01, 0.01, 0.98, 0.98), aspect="equal")
-            ax.axis("off")
-            for row, (name, log) in enumerate(logs.items()):
-                now, left = slice(*cut(log)[k : k + 2]), 7.5
-                done = Counter(kind for _, kind, _ in log[: now.stop])
-                stores = f"{done['write']} store{'s' * (done['write'] != 1)}"
-                text = f"{name}\n\n{done['read']} loads\n{stores}"
-                ax.text(0, 5 * row + 2, text, va="center", fontsize=9)
-                for array, shape in shapes.items():
-                    elements(ax, array, shape, (left, 5 * row), log, now)
-                    left += shape[1] + 1
-            ax.set(xlim=(0, left), ylim=(5 * len(logs), -1))
+        ax = stepper.frame((4, len(logs)))
+        for row, (name, log) in enumerate(logs.items()):
+            now, left = slice(*cut(log)[k : k + 2]), 7.5
+            done = Counter(kind for _, kind, _ in log[: now.stop])
+            stores = f"{done['write']} store{'s' * (done['write'] != 1)}"
+            text = f"{name}\n\n{done['read']} loads\n{stores}"
+            ax.text(0, 5 * row + 2, text, va="center", fontsize=9)
+            for array, shape in shapes.items():
+                elements(ax, array, shape, (left, 5 * row), log, now)
+                left += shape[1] + 1
+        ax.set(xlim=(0, left), ylim=(5 * len(logs), -1), aspect="equal")
+        ax.axis("off")
+        frames.append(ax.figure)
     return stepper.stepper(frames, title="What stays while the rest moves", captions=captions)
 
 

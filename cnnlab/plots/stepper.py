@@ -126,12 +126,18 @@ def stepper(
     return Stepper(str(title), n, html)
 
 
-def drawn(draw: Callable[[Axes], object]) -> Figure:
-    """A figure of SIZE in the style of the course, with what a function draws."""
+def frame(size: tuple[float, float] = SIZE, *shape: int, **look):
+    """The Axes of a fresh figure in the style of the course, as `Figure.subplots` makes them."""
     with style():
-        page = Figure(SIZE)
-        draw(page.add_subplot())
-    return page
+        return Figure(size).subplots(*shape, **look)
+
+
+def drawn(draw: Callable[[Axes], object]) -> Figure:
+    """A figure of SIZE with what a function draws."""
+    with style():
+        ax = frame()
+        draw(ax)
+    return ax.figure
 
 
 def image(page: Figure) -> str:
