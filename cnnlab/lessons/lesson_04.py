@@ -1,6 +1,6 @@
 """The exercises of lesson 04, a step of `vector` in parts, and drawings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from cnnlab.kernels import KERNELS, steps
 from cnnlab.kernels.composition import loss_and_gradients
 from cnnlab.network import Network, Parameters
 from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import GREY, INK, WRONG, colors, measured
+from cnnlab.plots.style import GREY, INK, WRONG, colors, figure, label_ends, measured
 
 
 def suspect_epoch(params, images, labels, batch, rate, rng) -> float:
@@ -162,6 +162,26 @@ def mean_gradient(params: Parameters, x, t) -> tuple[float, np.ndarray]:
     grads = params.network.zeros()
     loss = loss_and_gradients(KERNELS["vector"], params, x, t, grads)
     return loss / len(x), grads.flat / np.float32(len(x))
+
+
+@figure
+def learning_curves(
+    histories: Mapping[str, Sequence[Mapping]], titles: Sequence[str]
+) -> np.ndarray:
+    """Draw loss and accuracy over the `epoch` of histories' rows, under `titles`."""
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
+    for ax, what, said in zip(axes, ("loss", "accuracy"), titles, strict=True):
+        labels = []
+        for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
+            width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
+            x, y = np.array([(row["epoch"], row[what]) for row in histories[name]]).T
+            ax.plot(x, y, "o-", color=color, linewidth=width, markersize=width + 1)
+            labels.append((x[-1], y[-1], name, color))
+        ax.locator_params(axis="x", nbins=4, integer=True)
+        ax.set(xlabel="epoch", ylabel=said, ylim=(0 if what == "loss" else None, None))
+        label_ends(ax, labels)
+    axes[1].yaxis.set_major_formatter("{x:.1%}")
+    return axes
 
 
 @measured

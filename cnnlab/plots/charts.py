@@ -1,10 +1,10 @@
-"""Plots of measurements and of what the network learns. Each function returns the Axes it drew on.
+"""Plots of measurements, and of filters. Each function returns the Axes it drew on.
 
 Every function also takes `title` and `caption`, the small line below: the machine by default, for
 what was measured on it. Intervals are drawn, and bounds stand beside what they bound.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -136,24 +136,6 @@ def roofline(
     ax.xaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_major_formatter(lambda rate, _: f"{rate / 1e9:g}")
     return ax
-
-
-@figure
-def learning_curves(histories: Mapping[str, Sequence[Named]], titles: Sequence[str]) -> np.ndarray:
-    """Draw loss and accuracy over the `epoch` of histories' rows, under `titles`."""
-    _, axes = plt.subplots(1, 2, figsize=(9, 3.4))
-    for ax, what, said in zip(axes, ("loss", "accuracy"), titles, strict=True):
-        labels = []
-        for k, (name, color) in enumerate(zip(histories, colors(list(histories)), strict=True)):
-            width = 0.5 + 1.5 * (len(histories) - k)  # equal curves stay visible
-            x, y = np.array([(row["epoch"], row[what]) for row in histories[name]]).T
-            ax.plot(x, y, "o-", color=color, linewidth=width, markersize=width + 1)
-            labels.append((x[-1], y[-1], name, color))
-        ax.locator_params(axis="x", nbins=4, integer=True)
-        ax.set(xlabel="epoch", ylabel=said, ylim=(0 if what == "loss" else None, None))
-        label_ends(ax, labels)
-    axes[1].yaxis.set_major_formatter("{x:.1%}")
-    return axes
 
 
 @measured

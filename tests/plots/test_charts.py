@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from cnnlab.lessons import lesson_06
+from cnnlab.lessons import lesson_04, lesson_06
 from cnnlab.measure.timing import Timing
 from cnnlab.plots import charts, style
 
@@ -33,7 +33,7 @@ EVERY = {
         counted="spills",
         marks={"L2": 2.5},
     ),
-    "learning_curves": lambda: charts.learning_curves(
+    "learning_curves": lambda: lesson_04.learning_curves(
         {"loops": HISTORY, "vector": HISTORY}, ("cost", "right")
     ),
     "parts": lambda: charts.parts({"loops": {"conv": 3.0, "pool": 1.0}}),
