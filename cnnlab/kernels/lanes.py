@@ -84,7 +84,7 @@ class Tables:
 def products(sums, a, c, w, rows, wt, x, columns, xt, first, last, tables):
     """Add to a Block of sums the terms first, …, last - 1: a number of w times a vector of x."""
     for t in range(first, last):
-        left = spread(w, tables, wt + t, rows, a)
+        left = spread(w, tables, rows, wt + t, a)
         sums = outer(sums, left, gather(x, tables, xt + t, columns, c, c))
     return sums
 
@@ -117,7 +117,7 @@ def multiply_in(tile, w, b, x, z, tables, r):
         for i in range(0, n_rows, len(a)):
             sums = zero
             if start == BIASED:
-                sums = outer(zero, spread(b, tables, r[12], r[12] + i, a), ones)
+                sums = outer(zero, spread(b, tables, r[12] + i, r[12], a), ones)
             rows, columns = r[6] + i, r[8] + m
             for run in range(bounds[0], bounds[1]):
                 at = run * r[14]

@@ -198,11 +198,12 @@ def scatter(typing, array, table, rows, columns, value, row):
 
 
 @intrinsic
-def spread(typing, array, table, row, columns, like):
+def spread(typing, array, table, columns, row, like):
     """As `gather` of one row, but the number at each place fills its whole vector."""
 
     def code(context, builder, signature, arguments):
-        places = _grid(context, builder, signature, arguments[:4], like.n, like.n)
+        *given, columns, row, _ = arguments
+        places = _grid(context, builder, signature, [*given, row, columns], like.n, like.n)
         numbers = [builder.load(place, align=4) for place in places]
         return _joined(builder, [_everywhere(builder, number, VECTOR) for number in numbers])
 
