@@ -134,8 +134,8 @@ def frame(size: tuple[float, float] = SIZE, *shape: int, **look):
 
 def drawn(draw: Callable[[Axes], object]) -> Figure:
     """A figure of SIZE with what a function draws."""
+    ax = frame()
     with style():
-        ax = frame()
         draw(ax)
     return ax.figure
 

@@ -83,7 +83,7 @@ def test_only_old_files_of_ones_own_that_nobody_maps_are_abandoned(name, monkeyp
         assert not os.path.exists(left) and {used, young} <= files()
         assert os.getuid() != 0 or anothers in files()
         monkeypatch.setattr(shared_memory_files.os, "listdir", None)  # nothing old: no search
-        age(used, 0)
+        age(used, -600)
         shared_memory_files.remove_abandoned()
 
 
