@@ -14,8 +14,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     """An array that logs each element read or written, as (name, READ or WRITE, position, task).
 
     For kernels run as plain Python, `kernel.py_func`. The position in memory is counted in
-    elements. A view shares the log of its array. NumPy's functions read all of it, and those that
-    know `out` write it.
+    elements. A view shares the log of its array. NumPy's functions read all of it, and write `out`.
     """
 
     def __init__(

@@ -30,9 +30,8 @@ SMALL = case("small enough for a picture", 2, 1, 2, 8, 8, 3, D=20, O=5)
 class Exercise:
     """An exercise: called with an answer, it prints the verdict and returns whether it is right.
 
-    ... and None, and functions whose body is no more than that, are not yet answers. The first
-    wrong answer gets the first hint, the second the next, and so on. Nothing goes to standard
-    error: nbgrader gives no points to a check that writes there.
+    ... and None, and functions whose body is no more, are not yet answers. A wrong answer gets the
+    next hint. Nothing goes to standard error: nbgrader gives such a check no points.
     """
 
     name: str
@@ -133,8 +132,7 @@ def formula(draw: Callable[[np.random.Generator], dict], *hints: str, rtol: floa
 def kernel(op: str, *hints: str, by: Callable[..., Verdict] = operation.kernel, **options):
     """A kernel for an operation of the contract, that of no strategy.
 
-    `by` gives the verdict: `operation.kernel`, or that of `threads`, `machine_code`, `device` or
-    `collective`. `options` go to it.
+    `by(…, **options)` gives the verdict, such as `operation.kernel` or `threads.kernel`.
     """
     return _kind(hints, lambda _, name, got: judge(op, got, by, options), own=lambda model: model)
 

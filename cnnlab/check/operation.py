@@ -148,9 +148,8 @@ def kernel(
 ) -> Verdict:
     """The verdict on a function as an operation of the contract, after all cases; see `try_case`.
 
-    Each case runs `repeats` times, with new numbers each time. `options` go to the function. It is
-    wrong if it takes more than `patience` seconds, see `limit`. Raises ValueError for an unknown
-    operation; a wrong function gets a verdict that says what is wrong.
+    Each case runs `repeats` times, with new numbers each time. `options` go to the function, which
+    has `patience` seconds, see `limit`. Raises ValueError for an unknown operation.
     """
     one_of("operation", operation, CONTRACT)
     passed, error, first = [], 0.0, first_seed()
@@ -184,7 +183,6 @@ def exercise(
 ) -> bool:
     """Print the verdict on an answer, which may still be empty; return whether it is right.
 
-    `by` gives it, with `options`: `kernel`, or that of `threads` or `device`. An answer that calls
-    a strategy of cnnlab is none.
+    `by` gives it, with `options`. An answer that calls a strategy of cnnlab is none.
     """
     return judge(operation, function, by, options).report()

@@ -70,8 +70,7 @@ def number_verdict(what: str, got, expected: float, rtol: float) -> Verdict:
 def differences(name: str, got: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
     """The element that is most wrong, and how many are wrong, in words; empty if none is.
 
-    `got` and `expected` are arrays of one shape; an element may differ by its `tolerance`. NaN is
-    right where it is expected, and only there.
+    Arrays of one shape; an element may differ by its `tolerance`. NaN is right only where expected.
     """
     if got.shape != expected.shape:
         return f"{name}: expected shape {expected.shape}, got {got.shape}"

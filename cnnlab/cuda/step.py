@@ -294,8 +294,7 @@ def sizes(network: Network) -> str:
 def misfit(network: Network) -> str | None:
     """Why a block of `FusedStep` cannot take an image of a network, in words; None if it can.
 
-    A block has a thread for each pooling window of each map, which holds its pixels, outputs and
-    sums in registers, and as much shared memory as every GPU grants.
+    A block's threads, one for each window of each map, hold pixels, outputs and sums in registers.
     """
     if network.form != REPORT_FORM:
         return f"expected {', '.join(REPORT_FORM)}, got {', '.join(network.form)}"
@@ -327,8 +326,7 @@ def shared_bytes(network: Network) -> int:
 def rungs(params: Parameters, images, labels, *, batch: int, rate: float) -> dict:
     """The ladder: name → an `OnDevice`, a call, and how many steps the call makes.
 
-    A launch for each operation, fused launches, a block for each image, an epoch as one graph; on
-    the emulator, which has no launches to save, a graph is one step.
+    By operation, fused, by image, and an epoch as a graph (of one step on the emulator).
     """
     data, how = (images, labels), {"batch": batch, "rate": rate}
     naive, fused = Layerwise(params, *data, **how), Layerwise(params, *data, **how, fused=True)

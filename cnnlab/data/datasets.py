@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cnnlab.data.mnist import DIGIT_NAMES, PUBLISHED, DataError, NotReachable, read_dataset
+from cnnlab.data.mnist import PUBLISHED, DataError, NotReachable, read_dataset
 from cnnlab.runtime import files
 from cnnlab.runtime.arguments import at_least, one_of
 from cnnlab.runtime.files import replacing
@@ -33,7 +33,7 @@ class Dataset:
     train_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
-    class_names: tuple[str, ...]
+    class_names: list[str]
     source: str
 
 
@@ -94,7 +94,7 @@ def _digits(n_train: int | None, n_test: int | None) -> Dataset:
         n = len(originals) if n is None else n
         repeated = np.resize(labels[originals], n).astype(np.int64)  # cycling, as the images do
         parts += [_place(scaled[originals], n, seed), repeated]
-    return Dataset("digits", *parts, DIGIT_NAMES, "scikit-learn")
+    return Dataset("digits", *parts, PUBLISHED["mnist"].class_names, "scikit-learn")
 
 
 def held_out(data: Dataset, n_train: int, n_held: int) -> Dataset:
@@ -133,8 +133,7 @@ def _originals() -> list[np.ndarray]:
 def _place(digits: np.ndarray, n: int, seed: int) -> np.ndarray:
     """Images (n,1,28,28) of digits (M,20,20): first each in the middle, then shifted copies.
 
-    The copies cycle through the digits and lie up to 2 pixels off the middle in each direction.
-    Image i is the same for every n.
+    Copies of digits lie up to 2 pixels off the middle each way. Image i is the same for every n.
     """
     middle = 4
     offsets = range(middle - 2, middle + 3)

@@ -13,14 +13,14 @@ def report() -> dict:
     `cuda` (`layer_threads`, `layer_seconds`, `layer_speedups`, `network_…` alike, `measured_on`).
     What was computed from the tables, and not printed in them, is left to the lessons.
     """
-    result = _read("report_tables")
+    result = read_toml("report_tables")
     speedups = result["openmp"]["speedup"]
     result["openmp"]["speedup"] = [None if isinstance(one, str) else one for one in speedups]
     return result
 
 
-def _read(name: str) -> dict:
-    """The file of the tables, or that of the listings."""
+def read_toml(name: str) -> dict:
+    """A file of this folder: "published", "report_tables" or "report_listings"."""
     file = resources.files("cnnlab.data").joinpath(f"{name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
@@ -48,4 +48,4 @@ class Listing(NamedTuple):
 
 def report_listings() -> dict[str, Listing]:
     """Seven kernels of the report by name, as they are printed, with their faults."""
-    return {name: Listing(name, **row) for name, row in _read("report_listings").items()}
+    return {name: Listing(name, **row) for name, row in read_toml("report_listings").items()}

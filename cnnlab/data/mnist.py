@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from tqdm import TqdmWarning
 
+from cnnlab.data.figures import read_toml
 from cnnlab.runtime import failures, files
 from cnnlab.runtime.files import replacing
 
@@ -20,13 +21,11 @@ class DataError(RuntimeError):
     """A file of a dataset is damaged or cannot be found. The message says which, and why."""
 
 
-FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
+FILES = tuple(
+    f"{part}-{array}-ubyte"
+    for part in ("train", "t10k")
+    for array in ("images-idx3", "labels-idx1")
 )
-DIGIT_NAMES = tuple("0123456789")
 BAR = {"total": 1, "unit": "B", "unit_scale": True, "leave": False, "delay": 0.5}
 PATIENCE = 3.0  # seconds that a mirror may take to answer, and between two pieces of its answer
 PLAIN_WORDS = {
@@ -44,45 +43,13 @@ class Published:
     `sums` are the SHA-256 of the decompressed FILES, because each mirror compresses differently.
     """
 
-    mirrors: tuple[str, ...]
-    sums: tuple[str, ...]
-    class_names: tuple[str, ...]
+    source: str
+    mirrors: list[str]
+    sums: list[str]
+    class_names: list[str]
 
 
-PUBLISHED = {
-    # Y. LeCun, L. Bottou, Y. Bengio and P. Haffner, Gradient-based learning applied to document
-    # recognition, Proceedings of the IEEE 86(11), 1998.
-    "mnist": Published(
-        mirrors=(
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-            "https://storage.googleapis.com/cvdf-datasets/mnist/",
-        ),
-        sums=(
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        ),
-        class_names=DIGIT_NAMES,
-    ),
-    # H. Xiao, K. Rasul and R. Vollgraf, Fashion-MNIST, arXiv:1708.07747, 2017.
-    "fashion": Published(
-        mirrors=(
-            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-        ),
-        sums=(
-            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        ),
-        class_names=(
-            *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
-            *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
-        ),
-    ),
-}
+PUBLISHED = {name: Published(**row) for name, row in read_toml("published").items()}
 FAILED: dict[str, str] = {}  # downloads that failed in this process, so that "auto" waits only once
 
 

@@ -13,8 +13,7 @@ from cnnlab.training.replica import Replica
 class Part:
     """What a rank holds: its parameters, their gradients, and an optimiser with their state.
 
-    `positions` are those of the parameters among all of the replica's: numbers, which copy them, or
-    a slice, which shares memory with the replica.
+    `positions` are theirs in the replica: numbers, which copy, or a slice, which shares memory.
     """
 
     def __init__(self, replica: Replica, positions: np.ndarray | slice):
@@ -36,8 +35,7 @@ class Part:
 class Holder(Together):
     """The base of these methods: `cut` says what a rank holds, `gradients` finds its gradients.
 
-    While an epoch lasts, a rank steps along its own part. Between epochs `gather` brings all parts
-    to the replica of every rank, for the test and the checkpoint.
+    In an epoch a rank steps along its own part; between epochs `gather` brings all parts to all.
     """
 
     def __init__(self, comm):

@@ -146,8 +146,7 @@ def needed(place: Place, axis: int, range_: Range) -> Range:
 def inputs(network: Network, size: int, by: str) -> list[tuple[int, list[Range], list[Range]]]:
     """The axis along which each layer's input is cut, what `size` ranks own of it, and need.
 
-    It is cut as the output below it, see `cuts`. Of the images every rank has all, and takes what
-    it needs: it owns that.
+    It is cut as the output below it, see `cuts`; of the images a rank owns what it needs.
     """
     result, of_all = [], cuts(network, size, by)
     for i, place in enumerate(network.places):

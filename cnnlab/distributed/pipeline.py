@@ -174,8 +174,7 @@ class ModelParallel(Pipeline):
 class Hybrid(Pipeline):
     """A grid of d × p × m ranks: d pipelines of p stages each, and m ranks within each layer.
 
-    Each pipeline takes a share of every batch. Rank (i, j, k) is i p m + j m + k, so that those who
-    talk most, within a layer, are neighbours.
+    Pipelines share each batch. Rank (i, j, k) is i p m + j m + k: ranks of a layer are neighbours.
     """
 
     def __init__(

@@ -45,8 +45,7 @@ class Team(NamedTuple):
 def row(n: int) -> int:
     """The length of a row for n float32: whole cache lines, and a gap before the next row.
 
-    A processor prefetches beyond the end of an array, which would take the next row's lines from
-    the core that writes to them.
+    Prefetching beyond a row's end would take the next row's lines from the core that writes them.
     """
     return -(-n // 16) * 16 + 512
 
@@ -60,8 +59,7 @@ def counts() -> np.ndarray:
 def sum_in_memory(grads, team):
     """The sum of the members' gradients; `grads` (M) are in this member's row of `team.parts`.
 
-    Each member adds up all rows in the same order, so all get the same bits. Each row has
-    one writer, so lines do not travel to and fro for writing.
+    All add up all rows in one order, so they get the same bits. Each row has one writer.
     """
     if team is None:
         return grads
@@ -97,8 +95,7 @@ def barrier(team):
 def all_running(team):
     """Whether all members run at the same time: only then may they wait at a barrier.
 
-    A parallel loop may run several members on one thread, one after the other. All members get the
-    same answer, and each must ask before its first barrier.
+    A parallel loop may run members one after the other. All get one answer; ask before a barrier.
     """
     roll = team.counts[ROLL:].ctypes.data
     add(roll, 1)

@@ -65,8 +65,7 @@ class Crew(NamedTuple):
 def loss_and_gradients(params, images, labels, grads, chosen=None):
     """Loss of the images (M,C,H,W) number `chosen`, or all, and its gradients, like `vector`.
 
-    Each thread takes a block of them. The gradients of the blocks are added up in their order, so
-    the same number of threads gives the same bits.
+    Each takes a block; blocks are added up in order, so as many threads give the same bits.
     """
     chosen = np.arange(len(images)) if chosen is None else np.ascontiguousarray(chosen)
     plan, crew = programme(params.network), crew_of(params.network, len(chosen))

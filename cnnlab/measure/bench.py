@@ -105,8 +105,7 @@ LAYERS = {"conv": "convolution", "pool": "pooling", "dense": "fully connected"}
 def layers(names: Sequence[str], batch: int, repeats: int, network=NETWORK) -> dict[str, dict]:
     """Times of a step's operations by each strategy, alternated: operation → strategy → Timing.
 
-    Seconds for a batch, with `operations`' names. PEAK beside the strategies is the time of a
-    multiply-add at the peak of one core.
+    Seconds for a batch; of PEAK, those of one multiply-add at the peak of one core.
     """
     sweep, work = machine.peak_sweep()
     result = {}
@@ -189,8 +188,7 @@ def checked(operation: str, name: str, kernel: Callable, arrays: list, options: 
 class Resident:
     """A way to train on the device: `steps()` makes its next `n_steps` steps and waits for them.
 
-    `call` makes `n_calls` of them. On a GPU `n_steps` are an epoch: waiting after every step would
-    cost as much as the step. After the last image comes the first.
+    `call` makes `n_calls` of them. On a GPU `n_steps` are an epoch, as each wait costs a step.
     """
 
     n_threads = 1
@@ -295,8 +293,7 @@ N_STEPS = 128  # of each call: enough that starting the threads does not count
 class OnTheirOwn:
     """Threads that each train a network of their own with `vector`, as long as `one` would alone.
 
-    Called with their number. With perfect cores, any number takes as long as one; where it takes
-    longer, cores share something, or somebody else uses them.
+    Called with their number. If several take longer than one, cores are shared, or share something.
     """
 
     def __init__(self, one: Contestant, n_threads: int):
@@ -366,9 +363,8 @@ def in_this_process(
 ) -> tuple[dict[str, Timing], dict[str, dict]]:
     """The time of an epoch by each of the `contestants`, all alternating; facts about each.
 
-    Beside them are PEAK, an epoch's multiply-adds at the peak of one core, and, where there are
-    several cores and `vector` fuses the network's steps, networks of `OnTheirOwn`: ALONE, one of
-    them, and TOGETHER, one on each of the cores.
+    Beside them: PEAK, an epoch's multiply-adds at one core's peak; with several cores, if `vector`
+    fuses the steps, networks of `OnTheirOwn`: one ALONE, and one a core, TOGETHER.
     """
     outcome = contestants(names, data, batch, n_threads, against, network)
     sweep, work = machine.peak_sweep()
@@ -434,43 +430,21 @@ def run(
     for name in facts:
         epoch = timings[name]
         ratio = timing.speedup(timings[base], epoch)
-        results.append(
-            {
-                "kernels": name,
-                "network": network,
-                "n_ranks": 1,
-                "data": data.name,
-                "n_images": EPOCH,
-                "batch": batch,
-                "epochs": 1,
-                "seconds_per_epoch": epoch.median,
-                "seconds_interval": [epoch.low, epoch.high],
-                "samples": list(epoch.samples),
-                "processes": epoch.processes,
-                "images_per_second": EPOCH / epoch.median,
-                "train_loss": None,
-                "test_accuracy": None,
-                "gflops": flops / epoch.median / 1e9,
-                "peak_fraction": timing.ratio(peak, epoch).value,
-                "ratio_to": base,
-                "ratio": ratio.value,
-                "ratio_interval": [ratio.low, ratio.high],
-                "layers": {
-                    operation: group[name].median * EPOCH / batch
-                    for operation, group in by_layer.items()
-                    if name in group
-                },
-                "of_peak": of_peak(name, by_layer, batch, net),
-                **facts[name],
-            }
-        )
-    return {
-        "results": results,
-        "ratio_to": base,
-        "peak_gflops": flops / peak.median / 1e9,
-        "bound": bound,
-        "machine": here,
-    }
+        row = {"kernels": name, "network": network, "n_ranks": 1, "data": data.name, "epochs": 1}
+        row |= {"n_images": EPOCH, "batch": batch, "seconds_per_epoch": epoch.median}
+        row |= {"seconds_interval": [epoch.low, epoch.high], "samples": list(epoch.samples)}
+        row |= {"processes": epoch.processes, "images_per_second": EPOCH / epoch.median}
+        row |= {"train_loss": None, "test_accuracy": None, "gflops": flops / epoch.median / 1e9}
+        row |= {"peak_fraction": timing.ratio(peak, epoch).value, "ratio_to": base}
+        row |= {"ratio": ratio.value, "ratio_interval": [ratio.low, ratio.high]}
+        row["layers"] = {
+            operation: group[name].median * EPOCH / batch
+            for operation, group in by_layer.items()
+            if name in group
+        }
+        results.append(row | {"of_peak": of_peak(name, by_layer, batch, net), **facts[name]})
+    report = {"results": results, "ratio_to": base, "peak_gflops": flops / peak.median / 1e9}
+    return report | {"bound": bound, "machine": here}
 
 
 def of_peak(name: str, by_layer: dict[str, dict], batch: int, network: Network) -> dict[str, float]:

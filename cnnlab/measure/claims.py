@@ -29,9 +29,8 @@ def compare(a: Timing, b: Timing, what: str = "A call") -> str:
 def claim(sentence: str, held: bool) -> None:
     """Print a sentence that the text above or below relies on, and whether it holds here.
 
-    Another machine may differ, and the reader is told so. `make render` is stricter: there a claim
-    that does not hold raises AssertionError, so that no page contradicts itself. Raises TypeError
-    where `held` is neither True nor False.
+    Another machine may differ; the reader is told so. In `make render` that raises AssertionError,
+    so that no page contradicts itself. TypeError if `held` is no bool.
     """
     if not isinstance(held, bool | np.bool_):
         raise TypeError(f"held: expected True or False, got {held!r}")

@@ -2,8 +2,7 @@
 
 Ranks run the method's own code and send its messages, so the bytes of a plan are exact. The time of
 a step comes from the virtual clocks: messages cost what the link says, and kernels what they cost
-on this machine (`Measured`) or by a model (`modelled`). No method has an entry here: what METHODS
-lists can be planned.
+on this machine (`Measured`) or by a model (`modelled`). No method has an entry here.
 
 A step is an eighth of what nine batches take longer than one, so that neither the start of an epoch
 counts nor which step of eight it is that models are averaged in.
@@ -143,8 +142,7 @@ def link_here() -> Link:
 def fit(sizes: Sequence[int], seconds: Sequence[float]) -> np.ndarray:
     """Latency in seconds and gap in seconds per byte, from one-way times of so many float32.
 
-    A message of s bytes takes latency + s · gap; both are at least 0. Least squares of the relative
-    error, so that each size counts the same.
+    A message of s bytes takes latency + s · gap, both ≥ 0, by least squares of relative errors.
     """
     columns = np.c_[np.ones(len(sizes)), 4 * np.asarray(sizes, float)]
     scale = columns.max(0)  # the two columns differ by powers of ten

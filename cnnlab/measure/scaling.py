@@ -17,8 +17,7 @@ from cnnlab.runtime import thread_pool
 def serial_share(workers: Sequence[int], relative: Sequence[float]) -> float:
     """The serial share s, from 0 to 1, with which Amdahl's law fits best, by least squares.
 
-    The law is T(n) / T(1) = s + (1 − s) / n (AFIPS 1967); `relative[i]` is T(n) / T(1) where n is
-    `workers[i]`.
+    The law (AFIPS 1967): T(n) / T(1) = s + (1 − s) / n, which is `relative[i]` for n `workers[i]`.
     """
     ideal = 1 / np.asarray(workers)
     share = (1 - ideal) @ (relative - ideal) / ((1 - ideal) @ (1 - ideal))
@@ -54,25 +53,16 @@ def run(data, batch: int, repeats: int) -> dict:
     amdahl = None  # a law needs more points than it has numbers to find
     if cores > 2:
         amdahl = serial_share(counts[:cores], relative[:cores])
-    return {
-        "n_threads": counts,
-        "batch": batch,
-        "seconds_per_epoch": [t.median * EPOCH / batch for t in runs],
-        "seconds_interval": [[t.low * EPOCH / batch, t.high * EPOCH / batch] for t in runs],
-        "efficiency": [
-            float(timing.speedup(timings["vector"], t)) / n
-            for n, t in zip(counts, runs, strict=True)
-        ],
-        "machine_efficiency": [
-            float(timing.ratio(timings["machine 1"], timings[f"machine {n}"]))
-            for n in counts[:cores]
-        ]
-        + [None] * (len(counts) - cores),
-        "amdahl": amdahl,
-        "serial": {
-            part: timings[part].median * times / whole for part, (_, times) in serial.items()
-        },
-    }
+    report = {"n_threads": counts, "batch": batch, "amdahl": amdahl}
+    report["seconds_per_epoch"] = [t.median * EPOCH / batch for t in runs]
+    report["seconds_interval"] = [[t.low * EPOCH / batch, t.high * EPOCH / batch] for t in runs]
+    speedups = [float(timing.speedup(timings["vector"], t)) for t in runs]
+    report["efficiency"] = [s / n for n, s in zip(counts, speedups, strict=True)]
+    alone, together = timings["machine 1"], [timings[f"machine {n}"] for n in counts[:cores]]
+    unknown = [None] * (len(counts) - cores)
+    report["machine_efficiency"] = [*(float(timing.ratio(alone, t)) for t in together), *unknown]
+    shares = {part: timings[part].median * times / whole for part, (_, times) in serial.items()}
+    return report | {"serial": shares}
 
 
 def serial_parts(one: Contestant) -> dict[str, tuple[Callable[[], object], float]]:

@@ -22,8 +22,7 @@ from cnnlab.runtime.arguments import at_least, one_of
 class Place(NamedTuple):
     """A layer in its network: its name there, and the shapes of one image's input and output.
 
-    `sources` are the numbers of the layers whose outputs it takes, −1 that of the image; of
-    several, `input_shape` is the first one's.
+    `sources` are the layers whose outputs it takes, −1 the image; `input_shape` is the first one's.
     """
 
     name: str

@@ -122,8 +122,7 @@ def challenge_traffic(operation: str, mine: Callable, rungs: Rungs | None = None
     """Prove kernels in CUDA C, say how many times the least bytes they move, and draw that.
 
     `mine` and the `rungs` launch kernels on NumPy arrays. The emulator counts, for one image at the
-    network's sizes, and finds the same on every machine. Returns None, and counts nothing, where
-    the kernel is wrong or still empty.
+    network's sizes. Returns None where the kernel is wrong or still empty.
     """
     if still_open(operation, mine) or not check.exercise(operation, mine, device.kernel):
         return None

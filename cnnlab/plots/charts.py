@@ -105,8 +105,7 @@ def roofline(
     """Draw points (FLOP/byte, FLOP/s) under the roof: `peak` FLOP/s and `bandwidth` bytes/s.
 
     `ceilings` are lower peaks by name, such as the peak of narrower vectors; `caches` the bytes/s
-    from each cache, see `measure.machine.roofs`. After Williams, Waterman and Patterson,
-    "Roofline", CACM 2009.
+    from each cache, see `measure.machine.roofs`. After Williams, Waterman, Patterson (CACM 2009).
     """
     _, ax = plt.subplots(figsize=(8, 4.4))
     x, y = np.array(list(points.values()), float).reshape(-1, 2).T

@@ -16,8 +16,7 @@ from cnnlab.runtime.arguments import at_least, one_of
 class Task(NamedTuple):
     """The forward pass "F" or the backward pass "B" of a stage for a micro-batch.
 
-    Where the backward pass is split, "B" finds the gradient of the stage's input alone, and "W"
-    those of its weights. The other schedules find both in "B".
+    Where the backward pass is split, "B" finds the gradient of the input, "W" those of the weights.
     """
 
     kind: str

@@ -1,8 +1,7 @@
 """Four allreduce algorithms as schedules: who sends which elements to whom, round by round.
 
-A schedule generates one rank's `Step` of each round. Rank and size are parameters, so that it can
-be listed, drawn and simulated without MPI. Any number of ranks and of elements will do, and all
-ranks end with the same bits.
+A schedule generates one rank's `Step` of each round. Rank and size are parameters: it is listed,
+drawn and simulated without MPI. All ranks end with the same bits, for any number of ranks.
 """
 
 from collections.abc import Callable, Iterable, Iterator

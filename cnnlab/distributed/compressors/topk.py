@@ -14,9 +14,8 @@ WIDEST = 32  # where fewer than one number in so many is chosen, a look at group
 def kth_largest(values, k):
     """The bits of the k-th largest absolute value, and how many of the k are equal to it.
 
-    A radix select: without its sign, a larger float32 has larger bits, so three passes count how
-    often each digit occurs, 11 bits of it, 10 and 10. NaN counts as the largest of all. A few
-    numbers are sorted instead.
+    A radix select: without its sign, a larger float32 has larger bits, so three passes count digits
+    of 11, 10 and 10 bits. NaN is the largest. A few numbers are sorted instead.
     """
     if values.size <= FEW:
         bits = np.sort(values.view(np.int32) & np.int32(UNSIGNED))

@@ -60,8 +60,7 @@ class VirtualCluster:
     def run(self, function: Callable, *arguments, timeout: float | None = None, **options) -> list:
         """Call `function(*arguments, **options)` on every rank; return the results in rank order.
 
-        Raises `error` if a rank raises, with its traceback, or if the ranks deadlock. The cluster
-        is then closed. Nothing times out: a deadlock is seen when it is there.
+        Raises `error` where a rank raises, or all deadlock; the cluster is then closed.
         """
         if self._closed:
             raise self.error(f"this cluster is closed: {self._closed}; start a new one")

@@ -1,7 +1,6 @@
 """The virtual world: many ranks in one process, each with a clock, switched only when they wait.
 
-A rank is a greenlet, a function that can stop in its middle. The one whose clock is furthest behind
-goes on, so a run is the same each time; no threads are started.
+Ranks are greenlets (functions that can stop in the middle): the one furthest behind goes on.
 """
 
 import copy
