@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import wrap_non_picklable_objects
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from cnnlab import data, measure
 from cnnlab.check import collective, kinds
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, HUES, INK, figure, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, GREY, HUES, INK, figure
 from cnnlab.ranks import world
 from cnnlab.ranks.record import Record
 from cnnlab.ranks.virtual import Link, World
@@ -104,9 +103,7 @@ def steps(records: Mapping[str, Record]) -> Stepper:
     frames, captions = [], []
     for now in times:
         texts = []
-        with style():
-            page = Figure((4.2, 2.3))
-            axes = page.subplots(1, len(records), sharey=True)
+        axes = frame((4.2, 2.3), 1, len(records), sharey=True)
         for ax, (name, record) in zip(axes, records.items(), strict=True):
             for e in record.events:
                 if e.kind == "send" and e.begin < now:
@@ -127,7 +124,7 @@ def steps(records: Mapping[str, Record]) -> Stepper:
             ax.grid(visible=False)
             texts.append(f"{name}: {len(have)} ranks have it")
         axes[0].set_ylabel("rank")
-        frames.append(page)
+        frames.append(axes[0].figure)
         captions.append(f"{1e6 * now:.1f} µs. {'; '.join(texts)}.")
     return stepper(frames, title="A broadcast, flat and along a tree", captions=captions)
 

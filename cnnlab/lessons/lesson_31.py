@@ -7,8 +7,8 @@ from cnnlab import cuda
 from cnnlab.check import device, kinds
 from cnnlab.check.verdict import Verdict
 from cnnlab.measure.bench import layer_arguments
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, INK, LAYERS, WRONG, figure
 
 BANKS = LANES = 32
 
@@ -206,8 +206,7 @@ def rounds(trace, array: str) -> Stepper:
         here = mine & (trace.barriers == k) & (trace.flags == 0) & (trace.index != trace.thread)
         pairs = dict(zip(trace.thread[here], trace.index[here], strict=True))
         tree[list(pairs)] += tree[list(pairs.values())]
-        with style():
-            ax = plt.Figure((7.2, 1.9)).subplots()
+        ax = frame((7.2, 1.9))
         ax.set(xlim=(-3.5, LANES), ylim=(-0.1, 3.8))
         ax.axis("off")
         for y, name in ((2, "tree"), (0, "shuffles")):

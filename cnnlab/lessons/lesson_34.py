@@ -6,11 +6,10 @@ from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import inputs, kinds
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, GREY, INK, as_rows, figure
 
 
 def numbers(block: Mapping, side: int, n: int) -> dict[str, np.ndarray]:
@@ -134,8 +133,7 @@ def timelines(frames: Mapping[str, Sequence[tuple]]) -> Stepper:
     """Step through launches of a block: (row, stream, start, end, name); row 0 is the host's."""
     stop, pages = 1.02 * max(bar[3] for bars in frames.values() for bar in bars), []
     for bars in frames.values():
-        with style():
-            ax = Figure((6.4, 2.4)).subplots()
+        ax = frame((6.4, 2.4))
         for row, stream, start, end, name in bars:
             look = {"color": GREY if stream is None else HUES[stream], "ec": "white", "lw": 0.5}
             bar = ax.barh(row, end - start, 0.7, start, **look)

@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, measured, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, GREY, measured
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#7b5ea7", "#882255"
 
@@ -27,8 +26,7 @@ def in_the_pool(tasks: Sequence, dead: Sequence, pool) -> Stepper:
             pool.free(name)
     end = max(start + n for nodes, _ in states for start, n in nodes.values()) / 250
     for (nodes, used), task, names in zip(states, tasks, dead, strict=True):
-        with style():
-            ax = Figure((5.2, 1.5)).subplots()
+        ax = frame((5.2, 1.5))
         ax.set(xlim=(0, end), ylim=(0, 1.6), yticks=[], xlabel="kB from the beginning of the pool")
         ax.add_patch(plt.Rectangle((0, 0), end, 1, fc="#eeeeee", ec="#bbbbbb", hatch="////"))
         for name, (start, n) in nodes.items():

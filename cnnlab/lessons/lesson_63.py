@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab.check import kinds
 from cnnlab.measure.timing import Timing
 from cnnlab.measure.timing import mean_interval as interval
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, GREY, INK, WRONG, as_rows, figure, measured, note, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, GREY, INK, WRONG, as_rows, figure, measured, note
 
 COUNTS = ("vpopcnt", "vpshufb", "popcnt", "cnt")  # what counts bits in vectors, else in words
 ODD = {"bits": 9, "product": 9_999, "sum_x": 5_000}  # the arguments of `odd` are below these
@@ -32,8 +31,7 @@ def passes(x: np.ndarray, w: np.ndarray, x_bits: int, w_bits: int) -> Stepper:
         for j in range(w_bits):
             both = (x >> i & 1) & (w >> j & 1)
             total += int(both.sum()) << (i + j)
-            with style():
-                ax = Figure((4.4, 2.5)).subplots()
+            ax = frame((4.4, 2.5))
             ax.set(xlim=(-2.2, len(x)), ylim=(-0.3, x_bits + w_bits + 2.6))
             ax.axis("off")
             for k, text in enumerate(map("{} · {}".format, x, w)):

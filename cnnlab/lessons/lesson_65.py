@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from cnnlab.check import kinds
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, INK, LAYERS, figure, label_ends, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, INK, LAYERS, figure, label_ends
 from cnnlab.ranks.collectives import perform
 from cnnlab.ranks.schedules import Step
 from cnnlab.ranks.virtual import World
@@ -78,8 +77,7 @@ def copies(links: Mapping[tuple[int, int], int], world: World) -> Stepper:
     frames, captions = [], []
     messages = sorted((m for m in world.record.messages if m.to == 0), key=lambda m: m.end)
     for k, now in enumerate(messages):
-        with style():
-            ax = Figure((4.2, 2.3)).subplots()
+        ax = frame((4.2, 2.3))
         lines(ax, links)
         for message in reversed(messages[k:]):
             kind, points = way(links, message.source, 0)

@@ -11,12 +11,11 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cnnlab import cuda
 from cnnlab.check import kinds
-from cnnlab.plots.stepper import Stepper, stepper
-from cnnlab.plots.style import COLORS, INK, LAYERS, figure, style
+from cnnlab.plots.stepper import Stepper, frame, stepper
+from cnnlab.plots.style import COLORS, INK, LAYERS, figure
 
 try:
     import pyopencl as cl
@@ -143,8 +142,7 @@ def in_flight(sent: Sequence[Mapping[str, int]], rows: Mapping[str, tuple[int, i
     """Step through an image in pipes: rows that stages `sent`, of how many, and the next holds."""
     frames, captions = [], []
     for counts in sent:
-        with style():
-            axes = Figure((4.4, 2.4)).subplots(1, len(rows))
+        axes = frame((4.4, 2.4), 1, len(rows))
         for ax, (name, (total, held)), n in zip(axes, rows.items(), counts.values(), strict=True):
             colors = [LAYERS[2]] * max(0, n - held) + [HUES[0]] * min(n, held)
             ax.barh(range(total), 1, 0.8, color=[*colors, *["white"] * (total - n)], ec=INK, lw=0.4)
