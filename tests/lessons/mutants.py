@@ -58,18 +58,18 @@ def of_python(source: str) -> Iterator[Mutant]:
     """Yield the mutants of a cell of Python. A cell that has a magic has its line kept."""
     magic, _, body = source.partition("\n") if source.startswith("%%") else ("", "", source)
     tree = ast.parse(body)
+    texts = [ast.unparse(part) for part in tree.body]
     for path, _ in list(statements(tree)):
-        for number in range(len(list(changes(at(copy.deepcopy(tree), path))))):
-            broken = copy.deepcopy(tree)
-            statement, name = at(broken, path), named(tree, path)
-            before = head(statement)
-            replacement = ast.fix_missing_locations(list(changes(statement))[number]())
-            block, index = holder(broken, path)
-            if replacement is not statement:
-                block[index] = replacement
-            after = "" if isinstance(replacement, ast.Pass) else head(replacement)
-            text = ast.unparse(ast.fix_missing_locations(broken))
+        (block, index), (_, top) = holder(tree, path), path[0]
+        statement, name = block[index], named(tree, path)
+        before = head(statement)
+        for number in range(len(list(changes(statement)))):
+            change = list(changes(copy.deepcopy(statement)))[number]
+            block[index] = ast.fix_missing_locations(change())
+            after = "" if isinstance(block[index], ast.Pass) else head(block[index])
+            text = "\n".join([*texts[:top], ast.unparse(tree.body[top]), *texts[top + 1 :]])
             yield Mutant(name, before, after, f"{magic}\n{text}" if magic else text)
+        block[index] = statement
 
 
 Path = tuple[tuple[str, int], ...]
@@ -97,12 +97,6 @@ def holder(root: ast.AST, path: Path) -> tuple[list, int]:
     for field, index in path[:-1]:
         root = getattr(root, field)[index]
     return getattr(root, path[-1][0]), path[-1][1]
-
-
-def at(root: ast.AST, path: Path) -> ast.stmt:
-    """The statement at a path."""
-    block, index = holder(root, path)
-    return block[index]
 
 
 def named(root: ast.AST, path: Path) -> str:
