@@ -4,6 +4,7 @@ Else each worker of pytest, and each rank, would compile it for itself, as all b
 kernels, and the tests, whose assertions pytest rewrites.
 """
 
+import itertools
 import subprocess
 import sys
 
@@ -37,10 +38,11 @@ def compile_part(part: str) -> None:
     replica = Replica(KERNELS[name], params, *batches)
     if part == "one core":
         World(2).run(lambda comm: train(data, method=DataParallel(comm), progress=False))
-        DataParallel(MPI.COMM_SELF).in_memory(replica)(np.arange(20))
-    if allreduce.reachable():
-        workers = Workers(0, 1, messages=allreduce.messages(MPI.COMM_SELF))
-        replica.loop(workers)(np.arange(20))
+        loops = [replica.loop(), DataParallel(MPI.COMM_SELF).in_memory(replica)]
+        if allreduce.reachable():
+            loops.append(replica.loop(Workers(0, 1, messages=allreduce.messages(MPI.COMM_SELF))))
+        for n, loop in itertools.product((20, 1), loops):  # for few images there is another kernel
+            loop(np.arange(n))
 
 
 if __name__ == "__main__":

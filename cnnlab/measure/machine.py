@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 
 from cnnlab.kernels import lanes, registers
 from cnnlab.runtime import thread_pool
+from cnnlab.runtime.failures import few
 
 CPUS = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
@@ -186,8 +187,8 @@ def read_all(a, times):
 
 
 def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
-    """The best rate, in work/s, of runs repeated for `seconds`, at least three."""
-    slices, end = [], time.perf_counter() + seconds
+    """The best rate, in work/s, of runs repeated for `seconds`, at least three; see also `few`."""
+    slices, end = [], time.perf_counter() + seconds * (few(3) == 3)
     while len(slices) < 3 or time.perf_counter() < end:
         slices.append(timeit.timeit(run, number=1))
     return work / min(slices)
