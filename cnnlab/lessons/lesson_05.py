@@ -232,16 +232,19 @@ def fast_convolution(x, w, b, z, stride=1):
     (N, C, H, W), Q = x.shape, z.shape[3]
     row = np.zeros(16 * Q, np.float32)
     for first in range(0, N, 16):
-        some = x[first : first + 16].transpose(1, 2, 3, 0)
-        lanes = np.zeros((C, H, stride, W // stride + 1, 16), np.float32)
-        for j in range(W):
-            lanes[:, :, j % stride, j // stride, : some.shape[3]] = some[:, :, j]
+        some = x[first : first + 16]
+        lanes = np.zeros((C, H, stride, 16 * (W // stride + 1)), np.float32)
+        for c, i, j in np.ndindex(C, H, W):
+            for n in range(len(some)):
+                lanes[c, i, j % stride, 16 * (j // stride) + n] = some[n, c, i, j]
         for f in range(z.shape[1]):
             for p in range(z.shape[2]):
                 row[:] = b[f]
                 for c, k, l in np.ndindex(w.shape[1:]):
-                    pixels = lanes[c, p * stride + k, l % stride, l // stride :]
-                    tap, weight = pixels.reshape(-1), w[f, c, k, l]
+                    tap = lanes[c, p * stride + k, l % stride, 16 * (l // stride) :]
+                    weight = w[f, c, k, l]
                     for m in range(row.size):
                         row[m] += weight * tap[m]
-                z[first : first + 16, f, p] = row.reshape(Q, 16).T[: some.shape[3]]
+                for n in range(len(some)):
+                    for q in range(Q):
+                        z[first + n, f, p, q] = row[16 * q + n]

@@ -245,7 +245,7 @@ def lazy(name, skeleton, solved):
 
 
 def wrong(name, skeleton, solved):
-    """Two words are swapped, or one sign is another one; what takes long to compile is left out."""
+    """Two words are swapped, or one sign is another one; one convolution writes zeros."""
     if name == "fast_convolution":
         return skeleton.replace("...", "z[:] = 0")
     below, other = solved.removeprefix(skeleton.rstrip()), ""
