@@ -16,7 +16,7 @@ from cnnlab.runtime.arguments import at_least, one_of
 class Task(NamedTuple):
     """The forward pass "F" or the backward pass "B" of a stage for a micro-batch.
 
-    Where the backward pass is split, "B" finds the gradient of the input, "W" those of the weights.
+    If backward is split, "B" finds the gradient of the input, "W" those of weights; else "B" both.
     """
 
     kind: str
