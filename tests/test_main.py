@@ -121,6 +121,7 @@ def test_a_record_that_cannot_be_written_is_told_and_nothing_is_lost(capsys, tmp
     assert json.loads(said.out.splitlines()[-1])["results"]
 
 
+@pytest.mark.slow
 def test_bench_measures_each_batch_and_records_it_with_the_network(capsys, tmp_path, monkeypatch):
     tiny = Network((Conv(2, 5), ReLU(), MaxPool(8), Dense(10), Sigmoid()))
     monkeypatch.setitem(NETWORKS, "tiny", tiny)

@@ -92,6 +92,7 @@ def test_toys_train_by_their_names(capsys, options):
     assert 0 < trained["train_loss"] < 10
 
 
+@pytest.mark.slow
 def test_a_strategy_is_timed_and_drawn(capsys, tmp_path):
     folder = tmp_path / "records"
     command = "bench --kernels loops,toy --data digits --images 96 --batch 32 --repeats 2"

@@ -187,6 +187,7 @@ def test_make_alone_lists_every_command(clone):
         assert f"make {target} " in said
 
 
+@pytest.mark.slow
 def test_a_lesson_without_the_tag_mpi_needs_no_package_of_that_extra():
     imports = set()
     for path in parts.NOTEBOOKS.glob("*.ipynb"):

@@ -44,6 +44,7 @@ def test_each_lesson_has_cells_with_matter():
     assert not untagged, "tag the cells that hold matter: `matter`"
 
 
+@pytest.mark.slow
 def test_one_mutant_of_each_lesson_is_noticed():
     command = [sys.executable, "-m", "tests.lessons.breaking", "--one", "--jobs", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
