@@ -43,7 +43,6 @@ class Published:
     `sums` are the SHA-256 of the decompressed FILES, because each mirror compresses differently.
     """
 
-    source: str
     mirrors: list[str]
     sums: list[str]
     class_names: list[str]
