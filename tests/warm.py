@@ -34,10 +34,10 @@ def compile_part(part: str) -> None:
             arrays = inputs.draw(operation, case).values()
             KERNELS[name].kernel(operation)(*arrays, **stride_of(operation, case))
         train(data, name, progress=False)
-    params, batches = Network().parameters(), (data.train_images, data.train_labels, 20, Sgd(0.4))
-    replica = Replica(KERNELS[name], params, *batches)
     if part == "one core":
         World(2).run(lambda comm: train(data, method=DataParallel(comm), progress=False))
+        batches = data.train_images, data.train_labels, 20, Sgd(0.4)
+        replica = Replica(KERNELS["vector"], Network().parameters(), *batches)
         loops = [replica.loop(), DataParallel(MPI.COMM_SELF).in_memory(replica)]
         if allreduce.reachable():
             loops.append(replica.loop(Workers(0, 1, messages=allreduce.messages(MPI.COMM_SELF))))

@@ -33,7 +33,7 @@ class Dataset:
     train_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
-    class_names: list[str]
+    class_names: tuple[str, ...]
     source: str
 
 

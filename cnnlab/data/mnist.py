@@ -21,10 +21,11 @@ class DataError(RuntimeError):
     """A file of a dataset is damaged or cannot be found. The message says which, and why."""
 
 
-FILES = tuple(
-    f"{part}-{array}-ubyte"
-    for part in ("train", "t10k")
-    for array in ("images-idx3", "labels-idx1")
+FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
 )
 BAR = {"total": 1, "unit": "B", "unit_scale": True, "leave": False, "delay": 0.5}
 PATIENCE = 3.0  # seconds that a mirror may take to answer, and between two pieces of its answer
@@ -43,12 +44,15 @@ class Published:
     `sums` are the SHA-256 of the decompressed FILES, because each mirror compresses differently.
     """
 
-    mirrors: list[str]
-    sums: list[str]
-    class_names: list[str]
+    mirrors: tuple[str, ...]
+    sums: tuple[str, ...]
+    class_names: tuple[str, ...]
 
 
-PUBLISHED = {name: Published(**row) for name, row in read_toml("published").items()}
+PUBLISHED = {
+    name: Published(**{key: tuple(texts) for key, texts in row.items()})
+    for name, row in read_toml("published").items()
+}
 FAILED: dict[str, str] = {}  # downloads that failed in this process, so that "auto" waits only once
 
 

@@ -187,8 +187,11 @@ def read_all(a, times):
 
 
 def _best_rate(run: Callable[[], object], work: float, seconds: float) -> float:
-    """The best rate, in work/s, of runs repeated for `seconds`, at least three; see also `few`."""
-    slices, end = [], time.perf_counter() + seconds * (few(3) == 3)
+    """The best rate, in work/s, of runs repeated for `seconds`, at least three.
+
+    Just three where CNNLAB_REPEATS asks for fewer.
+    """
+    slices, end = [], time.perf_counter() + (seconds if few(3) == 3 else 0)
     while len(slices) < 3 or time.perf_counter() < end:
         slices.append(timeit.timeit(run, number=1))
     return work / min(slices)

@@ -15,10 +15,15 @@ EXERCISES = Path(lessons.__file__).parent
 FILES = {file.stem: runpy.run_path(str(file)) for file in sorted(FOLDER.glob("lesson_*.py"))}
 
 
+def marks(lesson):
+    """The marks of a lesson's answers: most are compiled, which is slow."""
+    return [pytest.mark.slow] * (lesson >= "lesson_01")
+
+
 def of_all_lessons(kind):
-    """Each answer of that kind, as the lesson and its number. Most are compiled."""
+    """Each answer of that kind, as the lesson and its number."""
     return [
-        pytest.param(name, i, marks=[pytest.mark.slow] * (name >= "lesson_01"))
+        pytest.param(name, i, marks=marks(name))
         for name, answers in FILES.items()
         for i in range(len(answers[kind]))
     ]
@@ -36,8 +41,8 @@ def model_answers():
         module = importlib.import_module(f"cnnlab.lessons.{file.stem}")
         for name, value in vars(module).items():
             if isinstance(value, Exercise):
-                slow = [pytest.mark.slow] * (file.stem >= "lesson_01")
-                yield pytest.param(value, name, marks=slow, id=f"{file.stem}-{name}")
+                id_ = f"{file.stem}-{name}"
+                yield pytest.param(value, name, marks=marks(file.stem), id=id_)
 
 
 @pytest.mark.parametrize("exercise, name", list(model_answers()))

@@ -77,7 +77,6 @@ def traces():
     return result
 
 
-@pytest.mark.slow
 def test_a_step_moves_at_most_six_megabytes(traces):
     assert sum(trace.requested() for trace in traces) <= 6e6
     assert traces[0].requested() >= 256 * 784 * 4  # the images

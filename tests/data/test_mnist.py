@@ -80,7 +80,7 @@ RAW = {"mnist": fake_dataset(1), "fashion": fake_dataset(2)}
 
 def publish(monkeypatch, name, mirrors=()):
     sums = tuple(hashlib.sha256(b).hexdigest() for b in RAW[name].values())
-    fake = mnist.Published(list(mirrors), sums, list("0123456789"))
+    fake = mnist.Published(tuple(mirrors), sums, tuple("0123456789"))
     monkeypatch.setitem(mnist.PUBLISHED, name, fake)
 
 

@@ -72,7 +72,7 @@ def test_the_references_gradients_are_slopes_for_every_parameter_group(network):
     unused, h = network.zeros(np.float64), 1e-8  # small: no maximum and no ReLU may change sides
     rng = np.random.default_rng(0)
     for name, array, gradient in zip(network.parameter_shapes, params, grads, strict=True):
-        size, kept = np.linalg.norm(gradient), array.copy()
+        size, kept = abs(gradient).max(), array.copy()
         assert size > 1e-4, name
         for _ in range(3):  # directions in which all elements change
             direction, losses = rng.choice([-1, 1], array.shape), []
